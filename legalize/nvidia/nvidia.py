@@ -14,15 +14,17 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
-from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
-from tlx.target.grid_unit import BlockShape, GridUnit
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, TF32, NvidiaOperations
+from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, TF32_GROUP
+from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(
     near=1 << 40,  # blocks run at once: no slices of operands, one after the other
     line=0,
+    copied_input=(1 << 40, 1 << 40),
+    repeated=0,  # products read overlapping windows in place
     crowded_row=0,
     transposed_tile=(0, 0),  # operands are read in either order
     copied_row=(12, 10),
@@ -38,16 +40,23 @@ _GRID: Final = GridUnit(
     shared_bytes=163 << 10,
     group=8,
     products=(BF16, F16, *BYTES, F64),
+    tf32_products=(TF32,),
+    costs=GridCosts(scalar_rate=64, copied_bytes=40, shared_bytes=128, memory_bytes=12, block=1500, kernel=5000),
     scalar_shapes=(
         BlockShape(128, 128, 16, 8, 8, 1, resident=2),
         BlockShape(64, 64, 16, 4, 4, 1),
-        BlockShape(32, 32, 16, 2, 2, 1),
+        BlockShape(32, 32, 32, 2, 2, 1),
     ),
     device=first_device,
 )
 _SMALL: Final = replace(_GRID, multiprocessors=82, shared_bytes=99 << 10)
 _HOPPER: Final = replace(
-    _GRID, multiprocessors=132, shared_bytes=227 << 10, products=(BF16_GROUP, F16_GROUP, *_GRID.products)
+    _GRID,
+    multiprocessors=132,
+    shared_bytes=227 << 10,
+    products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, F64_WIDE, *_GRID.products),
+    tf32_products=(TF32_GROUP, TF32),
+    costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25),
 )
 
 TARGET: Final = Target(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Raw
-from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, VOID, PointerType, StructType, Type, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, PTR, VOID, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Text, Value, const_int
 from tlx.target.grid_unit import BlockShape, FragmentProduct
 from tlx.target.hardware import Sign
@@ -132,6 +132,15 @@ def extract(b: Builder, structure: Value, index: int, type_: Type) -> Value:
     return b.value("extractvalue", type_, [structure, const_int(I64, index)], body)
 
 
+def assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Sequence[Value]) -> Value:
+    """Inline PTX, which returns a value of some type."""
+    spelled = f'asm sideeffect "{text}", "{constraints}"'
+    body = f"call {type_} {spelled}({', '.join(operand.typed for operand in operands)}) convergent"
+    call = b.emit("call", type_, [Text(PTR, spelled), *operands], body)
+    call.arg_attributes = ("",) * len(operands)
+    return call.value if type_ != VOID else Text(VOID, "")
+
+
 def _mma(
     name: str, register: Type, sums: Type, b: Builder, acc: Sequence[Value], lhs: Sequence[Value], rhs: Sequence[Value]
 ) -> list[Value]:
@@ -142,7 +151,9 @@ def _mma(
     return [extract(b, product, k, sums) for k in range(len(acc))]
 
 
-_SIGNS: Final[tuple[Sign, ...]] = ("s", "u")
+_RATE: Final = 1024
+"""Products of 16 bits in a cycle of a multiprocessor of sm_80, and by `mma.sync` of later ones."""
+SIGNS: Final[tuple[Sign, ...]] = ("s", "u")
 _SHAPES: Final = (
     BlockShape(128, 256, 32, 64, 64, 4),
     BlockShape(128, 128, 32, 64, 32, 4),
@@ -168,26 +179,59 @@ _DOUBLES: Final = (
 
 def _floats(element: str, multiply: Callable[..., list[Value]]) -> FragmentProduct:
     """A product of 16-bit floats with sums in float."""
-    return FragmentProduct((element, "f"), (element, "f"), "float", 16, 8, 16, _SHAPES, multiply)
+    return FragmentProduct((element, "f"), (element, "f"), "float", 16, 8, 16, _RATE, _SHAPES, multiply)
 
 
 def _bytes(lhs: Sign, rhs: Sign) -> FragmentProduct:
     """A product of bytes."""
     types = f"{lhs}8" if lhs == rhs else f"{lhs}8.{rhs}8"
     multiply = partial(_mma, f"m16n8k32.row.col.{types}", I32, I32)
-    return FragmentProduct(("i8", lhs), ("i8", rhs), "i32", 16, 8, 32, _BYTES, multiply)
+    return FragmentProduct(("i8", lhs), ("i8", rhs), "i32", 16, 8, 32, 2 * _RATE, _BYTES, multiply)
 
 
+TF32: Final = FragmentProduct(
+    ("float", "f"),
+    ("float", "f"),
+    "float",
+    16,
+    8,
+    8,
+    _RATE // 2,
+    tuple(replace(shape, depth=shape.depth // 2) for shape in _SHAPES),
+    partial(_mma, "m16n8k8.row.col.tf32", I32, FLOAT),
+)
 BF16: Final = _floats("bfloat", partial(_mma, "m16n8k16.row.col.bf16", I32, FLOAT))
 F16: Final = _floats("half", partial(_mma, "m16n8k16.row.col.f32.f32", VectorType(2, HALF), FLOAT))
-BYTES: Final = tuple(_bytes(lhs, rhs) for lhs in _SIGNS for rhs in _SIGNS)
-F64: Final = FragmentProduct(
-    ("double", "f"),
-    ("double", "f"),
-    "double",
-    8,
-    8,
-    4,
-    _DOUBLES,
-    partial(_mma, "m8n8k4.row.col.f64", DOUBLE, DOUBLE),
+BYTES: Final = tuple(_bytes(lhs, rhs) for lhs in SIGNS for rhs in SIGNS)
+
+
+def _double_pairs(b: Builder, acc: Sequence[Value], lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
+    """Two mma.sync m8n8k4 of doubles."""
+    for x, y in zip(lhs, rhs, strict=True):
+        acc = _mma("m8n8k4.row.col.f64", DOUBLE, DOUBLE, b, acc, [x], [y])
+    return list(acc)
+
+
+def _wide_doubles(b: Builder, acc: Sequence[Value], lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
+    """mma.sync m16n8k8 of doubles, of sm_90, for which LLVM 19 has no intrinsic."""
+    sums, x, y = (_registers(first, len(part)) for first, part in ((0, acc), (4, lhs), (8, rhs)))
+    text = f"mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {sums}, {x}, {y}, {sums};"
+    constraints = [*["=d"] * 4, *["d"] * 6, *map(str, range(4))]
+    product = assembly(b, text, ",".join(constraints), StructType((DOUBLE,) * 4), [*lhs, *rhs, *acc])
+    return [extract(b, product, k, DOUBLE) for k in range(4)]
+
+
+def _registers(first: int, count: int) -> str:
+    return f"{{{', '.join(f'${first + k}' for k in range(count))}}}"
+
+
+def _doubles(
+    rows: int, rate: int, shapes: tuple[BlockShape, ...], multiply: Callable[..., list[Value]]
+) -> FragmentProduct:
+    return FragmentProduct(("double", "f"), ("double", "f"), "double", rows, 8, 8, rate, shapes, multiply)
+
+
+F64: Final = _doubles(8, _RATE // 16, _DOUBLES, _double_pairs)
+F64_WIDE: Final = _doubles(
+    16, _RATE // 8, (BlockShape(128, 64, 16, 64, 32, 4, resident=2), *_DOUBLES[1:]), _wide_doubles
 )

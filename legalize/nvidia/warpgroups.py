@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import FLOAT, I64, PTR, VOID, PointerType, StructType, Type
-from tlx.ir.values import Text, Value, const_int
-from tlx.legalize.nvidia.operations import SHARED_SPACE, extract
+from tlx.ir.types import FLOAT, I64, VOID, PointerType, StructType
+from tlx.ir.values import Value, const_int
+from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
+from tlx.target.hardware import Sign
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -26,7 +27,19 @@ _LINES: Final = 8
 _UNIT: Final = 16
 _SWIZZLED: Final = 1 << 62
 _ADDRESS: Final = 0x3FFFF
-_TYPES: Final = {"bfloat": "bf16", "half": "f16"}
+_TYPES: Final[dict[tuple[str, Sign], str]] = {
+    ("bfloat", "f"): "bf16",
+    ("half", "f"): "f16",
+    ("float", "f"): "tf32",
+    ("i8", "s"): "s8",
+    ("i8", "u"): "u8",
+}
+"""PTX's names of elements."""
+_FREE: Final = ("bfloat", "half")
+"""Elements of operands whose lines may follow K."""
+_RATE: Final = 4096
+"""Products of bytes in a cycle of a multiprocessor."""
+_SUMS: Final = {"float": "f32", "i32": "s32"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,7 @@ class WarpgroupOperations:
 
     def fence(self, b: Builder) -> None:
         """fence.proxy.async of shared memory."""
-        _assembly(b, "fence.proxy.async.shared::cta;", "~{memory}", VOID, [])
+        assembly(b, "fence.proxy.async.shared::cta;", "~{memory}", VOID, [])
 
     def multiply(
         self,
@@ -47,32 +60,29 @@ class WarpgroupOperations:
         columns: int,
     ) -> list[Value]:
         """wgmma.mma_async for each step, as one group."""
-        count, element = len(acc), _TYPES[product.lhs[0]]
+        count = len(acc)
         registers = ", ".join(f"${k}" for k in range(count))
-        name = f"wgmma.mma_async.sync.aligned.m{product.rows}n{columns}k{product.depth}.f32.{element}.{element}"
+        types = ".".join(_TYPES[type_] for type_ in (product.lhs, product.rhs))
+        shape = f"m{product.rows}n{columns}k{product.depth}"
+        name = f"wgmma.mma_async.sync.aligned.{shape}.{_SUMS[product.accumulator]}.{types}"
         lines, descriptors = ["wgmma.fence.sync.aligned;"], list[Value]()
         for number, (x, y) in enumerate(zip(lhs, rhs, strict=True)):
             first = 2 * (count + number)
-            signs = f"1, 1, 1, {int(x.k_lines)}, {int(y.k_lines)}"
-            lines.append(f"{name} {{{registers}}}, ${first}, ${first + 1}, {signs};")
+            flags = ["1"]
+            flags += ["1", "1"] if product.accumulator == "float" else []  # operands are not negated
+            flags += [str(int(x.k_lines)), str(int(y.k_lines))] if product.lhs[0] in _FREE else []
+            lines.append(f"{name} {{{registers}}}, ${first}, ${first + 1}, {', '.join(flags)};")
             descriptors += [_descriptor(b, x), _descriptor(b, y)]
         lines.append("wgmma.commit_group.sync.aligned;")
-        constraints = [*["=f"] * count, *map(str, range(count)), *["l"] * len(descriptors), "~{memory}"]
-        type_ = StructType((FLOAT,) * count)
-        sums = _assembly(b, "\\0A".join(lines), ",".join(constraints), type_, [*acc, *descriptors])
-        return [extract(b, sums, k, FLOAT) for k in range(count)]
+        return _with_sums(b, "\\0A".join(lines), acc, descriptors)
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""
-        _assembly(b, "wgmma.wait_group.sync.aligned 1;", "~{memory}", VOID, [])
+        assembly(b, "wgmma.wait_group.sync.aligned 1;", "~{memory}", VOID, [])
 
     def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
         """wgmma.wait_group of all groups; the sums pass through, so that nothing reads them before."""
-        count = len(acc)
-        constraints = [*["=f"] * count, *map(str, range(count)), "~{memory}"]
-        type_ = StructType((FLOAT,) * count)
-        sums = _assembly(b, "wgmma.wait_group.sync.aligned 0;", ",".join(constraints), type_, list(acc))
-        return [extract(b, sums, k, FLOAT) for k in range(count)]
+        return _with_sums(b, "wgmma.wait_group.sync.aligned 0;", acc, [])
 
 
 def _descriptor(b: Builder, operand: SharedOperand) -> Value:
@@ -85,20 +95,31 @@ def _descriptor(b: Builder, operand: SharedOperand) -> Value:
     return b.binary("or", low, const_int(I64, layout))
 
 
-def _assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Sequence[Value]) -> Value:
-    spelled = f'asm sideeffect "{text}", "{constraints}"'
-    body = f"call {type_} {spelled}({', '.join(operand.typed for operand in operands)}) convergent"
-    call = b.emit("call", type_, [Text(PTR, spelled), *operands], body)
-    call.arg_attributes = ("",) * len(operands)
-    return call.value if type_ != VOID else Text(VOID, "")
+def _with_sums(b: Builder, text: str, acc: Sequence[Value], descriptors: Sequence[Value]) -> list[Value]:
+    """Inline PTX that changes the sums."""
+    count, sum_type = len(acc), acc[0].type
+    register = "f" if sum_type == FLOAT else "r"
+    constraints = [*[f"={register}"] * count, *map(str, range(count)), *["l"] * len(descriptors), "~{memory}"]
+    type_ = StructType((sum_type,) * count)
+    sums = assembly(b, text, ",".join(constraints), type_, [*acc, *descriptors])
+    return [extract(b, sums, k, sum_type) for k in range(count)]
 
 
-_SHAPES: Final = (
-    BlockShape(128, 256, 64, 16, 256, 4),
-    BlockShape(128, 128, 64, 16, 128, 4),
-    BlockShape(128, 64, 64, 16, 64, 4),
-    BlockShape(64, 128, 64, 16, 128, 4),
-    BlockShape(64, 64, 64, 16, 64, 4),
-)
-BF16_GROUP: Final = GroupProduct(("bfloat", "f"), ("bfloat", "f"), "float", 64, 16, _SHAPES, WarpgroupOperations())
-F16_GROUP: Final = GroupProduct(("half", "f"), ("half", "f"), "float", 64, 16, _SHAPES, WarpgroupOperations())
+def _shapes(depth: int) -> tuple[BlockShape, ...]:
+    """Tiles, whose stages have lines of 128 bytes: `depth` elements."""
+    sizes = (128, 256), (128, 128), (128, 64), (64, 128), (64, 64)
+    return tuple(BlockShape(rows, columns, depth, 16, columns, 4) for rows, columns in sizes)
+
+
+def _product(lhs: tuple[str, Sign], rhs: tuple[str, Sign], accumulator: str, size: int) -> GroupProduct:
+    """A product of elements of some bytes."""
+    return GroupProduct(
+        lhs, rhs, accumulator, 64, 32 // size, _RATE // size, _shapes(128 // size), WarpgroupOperations()
+    )
+
+
+BF16_GROUP: Final = _product(("bfloat", "f"), ("bfloat", "f"), "float", 2)
+F16_GROUP: Final = _product(("half", "f"), ("half", "f"), "float", 2)
+TF32_GROUP: Final = _product(("float", "f"), ("float", "f"), "float", 4)
+BYTE_GROUPS: Final = tuple(_product(("i8", sign), ("i8", sign), "i32", 1) for sign in SIGNS)
+"""Of different signs they need PTX 8.4, where LLVM writes 8.0."""

@@ -217,6 +217,23 @@ static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float 
     }
   leave(&warps[self / WARP]);
 }
+static float from_tf32(uint32_t x) { float f; x &= ~0x1fffu; memcpy(&f, &x, 4); return f; }
+void emu_mma_tf32(float *out, uint32_t *a, uint32_t *b, float *c) {
+  int first = self / WARP * WARP;
+  memcpy(lanes[self].a, a, 16); memcpy(lanes[self].b, b, 8); memcpy(lanes[self].c, c, 16);
+  lanes[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      int row = l / 4, column = 2 * (l % 4) + (i & 1);
+      float sum = lanes[first + l].c[i];
+      for (int k = 0; k < 8; k++)
+        sum += from_tf32(lanes[first + 4 * row + k % 4].a[k / 4 * 2 + i / 2]) *
+               from_tf32(lanes[first + 4 * column + k % 4].b[k / 4]);
+      ((float *)lanes[first + l].out)[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
 void emu_mma_bf16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_bfloat); }
 void emu_mma_f16(float *out, uint32_t *a, uint32_t *b, float *c) { mma16(out, a, b, c, from_half); }
 
@@ -268,37 +285,64 @@ void emu_mma_f64(double *out, double *a, double *b, double *c) {
   leave(&warps[self / WARP]);
 }
 
+/* m16n8k8 of doubles. */
+void emu_mma_wide_f64(double *out, double *a, double *b, double *c) {
+  static struct { double a[4], b[2], c[4], *out; } own[THREADS];
+  int first = self / WARP * WARP;
+  memcpy(own[self].a, a, sizeof own->a); memcpy(own[self].b, b, sizeof own->b); memcpy(own[self].c, c, sizeof own->c);
+  own[self].out = out;
+  if (!meet(&warps[self / WARP], WARP)) return;
+  for (int l = 0; l < WARP; l++)
+    for (int i = 0; i < 4; i++) {
+      int row = l / 4, column = 2 * (l % 4) + (i & 1);
+      double sum = own[first + l].c[i];
+      for (int k = 0; k < 8; k++)
+        sum += own[first + 4 * row + k % 4].a[k / 4 * 2 + i / 2] * own[first + 4 * column + k % 4].b[k / 4];
+      own[first + l].out[i] = sum;
+    }
+  leave(&warps[self / WARP]);
+}
+
 /* Products of groups of four warps. What they read must not be written before they have been waited for. */
 enum { GROUP = 128, STARTED = 4, CHUNKS = 8192 };
 static struct meeting groups[THREADS / GROUP];
 static struct { int count; int chunks[CHUNKS]; } started[THREADS / GROUP][STARTED];
 static int started_count[THREADS / GROUP];
-static struct { float *sums; uint64_t *descriptors; } members[THREADS];
+static struct { void *sums; uint64_t *descriptors; } members[THREADS];
 
-static long place_of(uint64_t d, int mn, int k, int by_lines_of_k) {
+enum { BFLOAT, HALF, TF32, BYTES, BYTES_UNSIGNED };
+static int bytes_of(int kind) { return kind >= BYTES ? 1 : kind == TF32 ? 4 : 2; }
+
+static long place_of(uint64_t d, int mn, int k, int by_lines_of_k, int size) {
   if (d >> 62 != 1) fail("a descriptor without the swizzle of 128 bytes");
+  if (by_lines_of_k && size != 2) fail("lines along K of elements that have not 16 bits");
   long base = (long)((((d & 0x3fff) << 4) - ((uintptr_t)tlx_shared & 0x3ffff)) & 0x3ffff);
   long boxes = (d >> 16 & 0x3fff) << 4, groups_of_lines = (d >> 32 & 0x3fff) << 4;
   long at = base + (by_lines_of_k ? mn % 64 * 2 + mn / 64 * boxes + k % 8 * 128 + k / 8 * groups_of_lines
-                                  : k * 2 + mn % 8 * 128 + mn / 8 * groups_of_lines);
+                                  : k * size + mn % 8 * 128 + mn / 8 * groups_of_lines);
   return at ^ (at >> 7 & 7) << 4;
 }
-static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int is_half) {
-  long at = place_of(d, mn, k, by_lines_of_k);
+static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int kind) {
+  long at = place_of(d, mn, k, by_lines_of_k, bytes_of(kind));
   int n = started_count[g];
-  touch(tlx_shared + at, 2, 0);
+  touch(tlx_shared + at, bytes_of(kind), 0);
   if (at % 16 == 0) {
     if (started[g][n].count == CHUNKS) fail("too many chunks");
     started[g][n].chunks[started[g][n].count++] = at;
     for (int i = 0; i < 16; i++) bytes[at + i].pending_reads++;
   }
-  uint16_t x;
-  memcpy(&x, tlx_shared + at, 2);
-  return is_half ? from_half(x) : from_bfloat(x);
+  if (kind == BYTES) return (int8_t)tlx_shared[at];
+  if (kind == BYTES_UNSIGNED) return (uint8_t)tlx_shared[at];
+  uint32_t bits;
+  memcpy(&bits, tlx_shared + at, 4);
+  if (kind == TF32) return from_tf32(bits);
+  uint16_t x = bits;
+  return kind == HALF ? from_half(x) : from_bfloat(x);
 }
-void emu_wgmma(float *sums, int columns, int steps, uint64_t *descriptors, int is_half, int a_by_k, int b_by_k) {
-  static float A[64][16], B[16][256];
-  int g = self / GROUP;
+/* The kinds of the elements of A and B; the sums are float, or i32 of bytes. */
+void emu_wgmma(void *sums, int columns, int steps, uint64_t *descriptors, int a_kind, int b_kind, int a_by_k, int b_by_k) {
+  static float A[64][32], B[32][256];
+  int g = self / GROUP, depth = 32 / bytes_of(a_kind);
   members[self].sums = sums; members[self].descriptors = descriptors;
   if (!meet(&groups[g], GROUP)) return;
   if (started_count[g] == STARTED) fail("too many products that are not waited for");
@@ -307,14 +351,16 @@ void emu_wgmma(float *sums, int columns, int steps, uint64_t *descriptors, int i
     for (int t = 0; t < GROUP; t++)
       if (memcmp(members[g * GROUP + t].descriptors + 2 * step, descriptors + 2 * step, 16)) fail("descriptors differ");
     for (int i = 0; i < 64; i++)
-      for (int k = 0; k < 16; k++) A[i][k] = operand(g, descriptors[2 * step], i, k, a_by_k, is_half);
-    for (int k = 0; k < 16; k++)
-      for (int j = 0; j < columns; j++) B[k][j] = operand(g, descriptors[2 * step + 1], j, k, b_by_k, is_half);
+      for (int k = 0; k < depth; k++) A[i][k] = operand(g, descriptors[2 * step], i, k, a_by_k, a_kind);
+    for (int k = 0; k < depth; k++)
+      for (int j = 0; j < columns; j++) B[k][j] = operand(g, descriptors[2 * step + 1], j, k, b_by_k, b_kind);
     for (int t = 0; t < GROUP; t++)
       for (int j = 0; j < columns / 2; j++) {
         int row = t / 32 * 16 + t % 32 / 4 + 8 * (j >> 1 & 1), column = j / 4 * 8 + t % 4 * 2 + (j & 1);
-        float *sum = members[g * GROUP + t].sums + j;
-        for (int k = 0; k < 16; k++) *sum += A[row][k] * B[k][column];
+        void *sum = (float *)members[g * GROUP + t].sums + j;
+        for (int k = 0; k < depth; k++)
+          if (a_kind >= BYTES) *(uint32_t *)sum += (uint32_t)((int)A[row][k] * (int)B[k][column]);
+          else *(float *)sum += A[row][k] * B[k][column];
       }
   }
   started_count[g]++;

@@ -47,12 +47,14 @@ declare void @emu_cp_async(ptr, ptr, i32)
 declare void @emu_ldmatrix(ptr, ptr, i32)
 declare void @emu_mma_bf16(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f16(ptr, ptr, ptr, ptr)
+declare void @emu_mma_tf32(ptr, ptr, ptr, ptr)
 declare void @emu_mma_ss(ptr, ptr, ptr, ptr)
 declare void @emu_mma_uu(ptr, ptr, ptr, ptr)
 declare void @emu_mma_su(ptr, ptr, ptr, ptr)
 declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
-declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
+declare void @emu_mma_wide_f64(ptr, ptr, ptr, ptr)
+declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32, i32)
 declare void @emu_wgmma_wait(i32)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
@@ -94,9 +96,11 @@ def _wrappers() -> str:
         text += _structure(name, "i32", 4, "ptr %p", "", f"call void @emu_ldmatrix(ptr %out, ptr %p, i32 {flag})")
     text += _mma("m16n8k16.row.col.bf16", "i32", "float", (4, 2, 4), "bf16")
     text += _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "float", (4, 2, 4), "f16")
+    text += _mma("m16n8k8.row.col.tf32", "i32", "float", (4, 2, 4), "tf32")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
-    return text + _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
+    text += _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
+    return text + _mma("wide", "double", "double", (4, 2, 4), "wide_f64").replace("@nvvm.mma.wide(", "@wide.doubles(")
 
 
 _ACCESS: Final = re.compile(
@@ -109,7 +113,8 @@ _ASSEMBLY: Final = re.compile(
     r"^\s*(?:(?P<result>%\S+) = )?call (?P<type>.*?) asm sideeffect "
     r'"(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
 )
-_PRODUCT: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \S+ \S+ 1, 1, 1, (\d), (\d);")
+_PRODUCT: Final = re.compile(r"n(\d+)k\d+\.\w+\.(\w+)\.(\w+) \{[^}]*\}, \S+ \S+ 1(?:, 1, 1)?(?:, (\d), (\d))?;")
+_KINDS: Final = ("bf16", "f16", "tf32", "s8", "u8")  # in emulator.c's order
 
 
 def _without_assembly(line: str) -> str:
@@ -120,21 +125,23 @@ def _without_assembly(line: str) -> str:
             "entry:", "entry:\n  %emu.sums = alloca [128 x float]\n  %emu.descriptors = alloca [16 x i64]"
         )
     text, result = match["text"], match["result"]
+    if text.startswith("mma.sync.aligned.m16n8k8.row.col.f64"):
+        return f"  {result} = call {match['type']} @wide.doubles({match['args']})"
     if text.startswith("fence"):
         return ""
     if result is None:
         return "  call void @emu_wgmma_wait(i32 1)"
     lines: list[str] = []
     arguments = match["args"].split(", ")
-    floats = [a for a in arguments if a.startswith("float")]
-    for memory, element, values in (("sums", "float", floats), ("descriptors", "i64", arguments[len(floats) :])):
+    acc = [a for a in arguments if not a.startswith("i64")]
+    for memory, element, values in (("sums", "i32", acc), ("descriptors", "i64", arguments[len(acc) :])):
         for k, value in enumerate(values):
             lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %{memory}, i64 {k}")
             lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
     products = _PRODUCT.findall(text)
     if products:
-        columns, element, a_by_k, b_by_k = products[0]
-        flags = f"i32 {int(element == 'f16')}, i32 {a_by_k}, i32 {b_by_k}"
+        columns, lhs, rhs, a_by_k, b_by_k = products[0]
+        flags = ", ".join(f"i32 {flag}" for flag in (_KINDS.index(lhs), _KINDS.index(rhs), a_by_k or 0, b_by_k or 0))
         lines.append(
             f"  call void @emu_wgmma(ptr %emu.sums, i32 {columns}, i32 {len(products)}, ptr %emu.descriptors, {flags})"
         )

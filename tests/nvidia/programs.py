@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import tlx
 from tests.nvidia.emulator import EmulatedDevice
-from tlx.lower.options import Options
+from tlx.lower.options import FloatProducts, Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -64,11 +64,10 @@ def function(parameters: Sequence[str], body: str) -> str:
     return f"define void @f({spelled}) {{\n{body}  ret void\n}}\n"
 
 
-def lowered(text: str, processor: str = "sm_80", **changes: Any) -> str:
+def lowered(text: str, processor: str = "sm_80", float_products: FloatProducts = "exact", **changes: Any) -> str:
     """The program, lowered for a GPU, some facts of whose grid are changed."""
-    return lower_text(
-        text, "test.ll", with_grids(**changes), options=Options(cpu=processor, triple="nvptx64-nvidia-cuda")
-    )
+    options = Options(cpu=processor, triple="nvptx64-nvidia-cuda", float_products=float_products)
+    return lower_text(text, "test.ll", with_grids(**changes), options=options)
 
 
 def with_grids(**changes: Any) -> Target:
@@ -80,11 +79,18 @@ def with_grids(**changes: Any) -> Target:
 
 
 def run_emulated(
-    text: str, *arguments: Any, entry: str = "f", seed: int = 0, processor: str = "sm_80", **changes: Any
+    text: str,
+    *arguments: Any,
+    entry: str = "f",
+    seed: int = 0,
+    processor: str = "sm_80",
+    float_products: FloatProducts = "exact",
+    **changes: Any,
 ) -> list[Any]:
     """The arguments of a program after it has run on the emulator, and its assembly compiled."""
-    device = EmulatedDevice(lowered(text, processor, **changes), processor, seed)
-    tlx.compile(text, with_grids(device=lambda: device, **changes))[entry](*arguments)
+    device = EmulatedDevice(lowered(text, processor, float_products, **changes), processor, seed)
+    target = with_grids(device=lambda: device, **changes)
+    tlx.compile(text, target, float_products=float_products)[entry](*arguments)
     return list(arguments)
 
 
@@ -94,10 +100,12 @@ def run_on_device(
     entry: str = "f",
     seed: int = 0,  # noqa: ARG001
     processor: str = "",
+    float_products: FloatProducts = "exact",
     **changes: Any,
 ) -> list[Any]:
     """The arguments of a program after it has run on this machine's GPU."""
-    tlx.compile(text, with_grids(**changes), cpu=processor)[entry](*arguments)
+    target = with_grids(**changes)
+    tlx.compile(text, target, cpu=processor, float_products=float_products)[entry](*arguments)
     return list(arguments)
 
 

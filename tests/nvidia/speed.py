@@ -34,6 +34,7 @@ def main() -> None:
     for size in (1024, 4096):
         product(torch, size, "float")
     product(torch, 4096, "double")
+    rounded_product(torch, 4096)
     for layouts in ("nt", "nn"):
         of_bytes(torch, 4096, layouts)
     for channels, side, filters, window, stride in CONVOLUTIONS:
@@ -128,6 +129,20 @@ def product(torch: Any, size: int, element: str) -> None:
         2 * size**3,
         "TFLOP/s",
     )
+
+
+@attempted
+def rounded_product(torch: Any, size: int) -> None:
+    """A square product of floats as TF32, beside PyTorch's."""
+    x, y = (torch.randn(size, size, device="cuda") for _ in range(2))
+    text = matmul(size, size, size, "float", "float")
+    module = tlx.compile(text, "nvidia", opt_level=3, float_products="tf32")
+    out, mine, title = torch.empty_like(x), torch.empty_like(x), f"matmul {size} tf32"
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        compare(torch, title, module, [x, y, mine], lambda: torch.matmul(x, y, out=out), 2 * size**3, "TFLOP/s")
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
 
 
 @attempted

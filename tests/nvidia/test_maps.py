@@ -12,7 +12,14 @@ from tests.nvidia.programs import broadcast, function, integers, normal, reducti
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., list[Any]]
-DTYPES: dict[str, Any] = {"float": np.float32, "half": np.float16, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
+DTYPES: dict[str, Any] = {
+    "float": np.float32,
+    "double": np.float64,
+    "half": np.float16,
+    "bfloat": ml_dtypes.bfloat16,
+    "i8": np.int8,
+    "i32": np.int32,
+}
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (33, 17), (5, 1000)], ids=str)
@@ -43,15 +50,28 @@ def test_functions(run: Run, name: str) -> None:
     np.testing.assert_allclose(y, want, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(40, 64), (33, 17)], ids=str)
-def test_transpose(run: Run, shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("shape", "element"),
+    [
+        ((64, 128), "float"),
+        ((33, 17), "float"),
+        ((64, 128), "i8"),
+        ((81, 512), "bfloat"),
+        ((50, 66), "i8"),
+        ((10, 9), "double"),
+    ],
+    ids=str,
+)
+def test_transpose(run: Run, shape: tuple[int, int], element: str) -> None:
+    """Whole matrices of threads and of warps, and others."""
     rows, columns = shape
-    body = f"""{tensor("a", "x", "float", shape)}
-  %r = call <{rows * columns} x float> @llvm.tensor.transpose(token %a, <2 x i32> <i32 1, i32 0>)
-  store <{rows * columns} x float> %r, ptr %y
+    count = rows * columns
+    body = f"""{tensor("a", "x", element, shape)}
+  %r = call <{count} x {element}> @llvm.tensor.transpose(token %a, <2 x i32> <i32 1, i32 0>)
+  store <{count} x {element}> %r, ptr %y
 """
-    x = normal(shape, np.float32)
-    _, y = run(function(["x", "y"], body), x, np.zeros((columns, rows), np.float32))
+    x = integers(shape, DTYPES[element], most=100)
+    _, y = run(function(["x", "y"], body), x, np.zeros((columns, rows), DTYPES[element]))
     np.testing.assert_array_equal(y, x.T)
 
 

@@ -61,14 +61,15 @@ def test_transposed_operands(run: Run, element: str, layouts: str) -> None:
 
 
 @pytest.mark.parametrize("layouts", ["nn", "tn", "nt", "tt"])
-@pytest.mark.parametrize(("element", "size"), [("bfloat", (704, 768, 200)), ("half", (690, 712, 72))], ids=str)
+@pytest.mark.parametrize(("element", "size"), [("bfloat", (192, 256, 200)), ("half", (190, 250, 72))], ids=str)
 def test_products_of_groups(run: Run, element: str, size: tuple[int, int, int], layouts: str) -> None:
-    """The grid has enough tiles of 64x64 for sm_90a to multiply by groups of warps."""
+    """Matrices of whole tiles, and others."""
     m, n, k = size
     x, y = integers((m, k), DTYPES[element]), integers((k, n), DTYPES[element], 1)
     stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
     program = matmul(m, n, k, element, "float", layouts)
-    *_, c = run(program, *stored, np.full((m, n), 99, np.float32), processor="sm_90a")
+    assert "wgmma" in lowered(program, "sm_90a", multiprocessors=4)
+    *_, c = run(program, *stored, np.full((m, n), 99, np.float32), processor="sm_90a", multiprocessors=4)
     np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
 
 
@@ -115,8 +116,10 @@ def bytes_product(name: str, m: int, n: int, k: int, layouts: str) -> str:
         ("umma", (np.uint8, np.uint8), (64, 64, 256), "nt"),
         ("usmma", (np.uint8, np.int8), (33, 50, 100), "tn"),
         ("summa", (np.int8, np.uint8), (130, 70, 96), "tt"),
+        ("smma", (np.int8, np.int8), (40, 1, 72), "nn"),
+        ("smma", (np.int8, np.int8), (1, 40, 72), "tn"),
     ],
-    ids=["signed", "unsigned", "unsigned-signed", "signed-unsigned"],
+    ids=["signed", "unsigned", "unsigned-signed", "signed-unsigned", "column", "row"],
 )
 def test_bytes(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int, int], layouts: str) -> None:
     m, n, k = size
@@ -126,12 +129,64 @@ def test_bytes(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int
     np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
 
 
-def test_doubles_of_either_order(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("name", "types", "size", "layouts"),
+    [
+        ("smma", (np.int8, np.int8), (200, 140, 400), "nt"),
+        ("umma", (np.uint8, np.uint8), (130, 130, 210), "nn"),
+        ("smma", (np.int8, np.int8), (100, 260, 264), "tt"),
+    ],
+    ids=["signed", "unsigned", "transposed"],
+)
+def test_bytes_of_groups(run: Run, name: str, types: tuple[Any, Any], size: tuple[int, int, int], layouts: str) -> None:
+    m, n, k = size
+    x, y = integers((m, k), types[0], 0, 127), integers((k, n), types[1], 1, 127)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    program = bytes_product(name, *size, layouts)
+    assert "wgmma" in lowered(program, "sm_90a", multiprocessors=4)
+    *_, c = run(program, *stored, np.zeros((m, n), np.int32), processor="sm_90a", multiprocessors=4)
+    np.testing.assert_array_equal(c, x.astype(np.int32) @ y.astype(np.int32))
+
+
+@pytest.mark.parametrize(("processor", "layouts"), [("sm_80", "nn"), ("sm_90a", "nt"), ("sm_90a", "tt")])
+def test_floats_without_their_last_bits(run: Run, processor: str, layouts: str) -> None:
+    m, n, k = 140, 130, 74
+    x, y = normal((m, k), np.float32), normal((k, n), np.float32, 1)
+    stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
+    text = matmul(m, n, k, "float", "float", layouts)
+    program = lowered(text, processor, "tf32", multiprocessors=4)
+    assert ("wgmma" if processor == "sm_90a" else "mma.m16n8k8.row.col.tf32") in program
+    assert "tf32" not in lowered(text, processor)
+    kept = [(a.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32).astype(np.float64) for a in (x, y)]
+    result = np.zeros((m, n), np.float32)
+    *_, c = run(text, *stored, result, processor=processor, float_products="tf32", multiprocessors=4)
+    np.testing.assert_allclose(c, kept[0] @ kept[1], rtol=1e-4, atol=1e-4)
+
+
+def test_batches_of_transposed_operands(run: Run) -> None:
+    """Rows of second operands follow each other along K: a kernel transposes them before."""
+    outer, inner, m, n, k = 3, 2, 40, 48, 70
+    count = outer * inner * m * n
+    body = f"""{tensor("a", "x", "float", (outer, inner, m, k))}{tensor("b", "y", "float", (outer, inner, k, n))}
+  %p = call <{count} x float> @llvm.tensor.matmul(token %a, token %b)
+  store <{count} x float> %p, ptr %c
+"""
+    x, y = integers((outer, inner, m, k), np.float32), integers((outer, inner, k, n), np.float32, 1)
+    text = function(["x", "y", "c"], body)
+    launches = table_of(lowered(text, float_products="tf32"))[0].launches
+    assert [launch.kernel for launch in launches] == ["f_0_matmul_b", "f_0_matmul"]
+    *_, c = run(text, x, y, np.zeros((outer, inner, m, n), np.float32), float_products="tf32")
+    np.testing.assert_array_equal(c, x @ y)
+
+
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
+def test_doubles_of_either_order(run: Run, processor: str) -> None:
     m, n, k = 70, 90, 40
     x, y = integers((m, k), np.float64), integers((k, n), np.float64, 1)
-    for layouts in ("tn", "nt"):
+    for layouts in ("tn", "nt") if processor == "sm_80" else ("nn", "tt"):
         stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
-        *_, c = run(matmul(m, n, k, "double", "double", layouts), *stored, np.zeros((m, n)))
+        program = matmul(m, n, k, "double", "double", layouts)
+        *_, c = run(program, *stored, np.zeros((m, n)), processor=processor, multiprocessors=1)
         np.testing.assert_array_equal(c, x @ y)
 
 

@@ -41,7 +41,8 @@ PROGRAMS = {
     "edges": matmul(1500, 1100, 70, "half", "float", "tn"),
     "double": matmul(100, 60, 40, "double", "double", "nt"),
     "few-tiles": matmul(100, 120, 8192, "bfloat", "float"),
-    "bytes": bytes_product("usmma", 1024, 1024, 512, "nn"),
+    "bytes": bytes_product("smma", 1024, 1024, 512, "nn"),
+    "mixed-bytes": bytes_product("usmma", 1024, 1024, 512, "nt"),
     "convolution": convolved("bfloat", (8, 64, 58, 58), (64, 64, 3, 3), (0, 2, 3, 1))[0],
     "channels-first": convolved("half", (2, 24, 19, 19), (32, 24, 3, 3), (0, 1, 2, 3), 2)[0],
 }
@@ -81,7 +82,7 @@ def test_llvm_19_writes_ptx(processor: str) -> None:
     ("name", "instruction"),
     [
         ("double", "mma.sync.aligned.m8n8k4.row.col.f64"),
-        ("bytes", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"),
+        ("mixed-bytes", "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"),
         ("convolution", "mma.sync.aligned.m16n8k16.row.col.f32.bf16"),
     ],
 )
@@ -95,6 +96,12 @@ def test_a_convolution_is_one_product_of_all_images() -> None:
     (table,) = table_of(lowered(PROGRAMS["convolution"], "sm_90a"))
     assert [(launch.kernel, launch.grid) for launch in table.launches] == [("f_0_matmul", 196)]
     assert table.temporaries == ()
+
+
+def test_a_convolution_of_many_channels_copies_no_windows() -> None:
+    text = convolved("bfloat", (32, 512, 9, 9), (512, 512, 3, 3), (0, 2, 3, 1))[0]
+    (table,) = table_of(lowered(text, "sm_90a"))
+    assert all("matmul" in launch.kernel for launch in table.launches)
 
 
 def test_the_launch_table_lists_kernels_and_temporaries() -> None:

@@ -27,6 +27,9 @@ WORKSPACES: Final[tuple[Workspace, ...]] = ("malloc", "arena", "argument")
 Intermediates = Literal["exact", "float"]
 """Whether intermediate results of bfloat expressions are rounded to bfloat, or kept in float."""
 INTERMEDIATES: Final[tuple[Intermediates, ...]] = ("exact", "float")
+FloatProducts = Literal["exact", "tf32"]
+"""Whether products of floats may ignore the last 13 bits of their operands."""
+FLOAT_PRODUCTS: Final[tuple[FloatProducts, ...]] = ("exact", "tf32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,17 @@ class Options:
                 str,
                 "Round each operation of fused bfloat expressions, or compute them in float and round the result.",
                 choices=INTERMEDIATES,
+            )
+        },
+    )
+    float_products: FloatProducts = field(
+        default="exact",
+        metadata={
+            "setting": Setting(
+                "--float-products",
+                str,
+                "Multiply floats as they are, or without their last 13 bits (TF32) where the target has units for it.",
+                choices=FLOAT_PRODUCTS,
             )
         },
     )

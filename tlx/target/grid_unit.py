@@ -251,7 +251,8 @@ class FragmentProduct:
         lhs, rhs: Element type and signs of the operands.
         accumulator: Element type of the sums.
         rows, columns, depth: Extents: rows x depth by depth x columns.
-        shapes: Tiles of blocks, the largest first.
+        rate: Products of numbers in a cycle of a multiprocessor.
+        shapes: Tiles of blocks.
         multiply: Emits the product: (builder, sums, registers of A, registers of B) -> sums.
     """
 
@@ -261,6 +262,7 @@ class FragmentProduct:
     rows: int
     columns: int
     depth: int
+    rate: int
     shapes: tuple[BlockShape, ...]
     multiply: Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value]]
 
@@ -318,7 +320,8 @@ class GroupProduct:
         lhs, rhs: Element type and signs of the operands.
         accumulator: Element type of the sums.
         rows, depth: Extents.
-        shapes: Tiles of blocks, the largest first; a warp's part is 16 rows and all columns.
+        rate: Products of numbers in a cycle of a multiprocessor.
+        shapes: Tiles of blocks; a warp's part is 16 rows and all columns.
         operations: Emits it.
     """
 
@@ -327,8 +330,30 @@ class GroupProduct:
     accumulator: str
     rows: int
     depth: int
+    rate: int
     shapes: tuple[BlockShape, ...]
     operations: GroupOperations
+
+
+@dataclass(frozen=True, slots=True)
+class GridCosts:
+    """Cycles and rates of a multiprocessor, by which tiles of products are chosen.
+
+    Attributes:
+        scalar_rate: Products of numbers in a cycle, if each thread multiplies its own.
+        copied_bytes: Bytes in a cycle from global to shared memory.
+        shared_bytes: Bytes in a cycle from shared memory.
+        memory_bytes: Bytes in a cycle from or to memory, its share of all multiprocessors'.
+        block: Cycles of a block besides its stages: the first copies, and the epilogue.
+        kernel: Cycles between two kernels.
+    """
+
+    scalar_rate: int
+    copied_bytes: int
+    shared_bytes: int
+    memory_bytes: int
+    block: int
+    kernel: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +369,9 @@ class GridUnit:
         shared_bytes: Bytes of shared memory that a block may have.
         group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
-        scalar_shapes: Tiles of other products, the largest first; `warp_rows` x `warp_columns` is a thread's part.
+        tf32_products: Products of floats whose last 13 bits are ignored, preferred where the options allow it.
+        costs: Costs of products.
+        scalar_shapes: Tiles of other products; `warp_rows` x `warp_columns` is a thread's part.
         device: Finds the device of this machine that runs kernels, or raises UsageError.
     """
 
@@ -356,5 +383,7 @@ class GridUnit:
     shared_bytes: int
     group: int
     products: tuple[FragmentProduct | GroupProduct, ...]
+    tf32_products: tuple[FragmentProduct | GroupProduct, ...]
+    costs: GridCosts
     scalar_shapes: tuple[BlockShape, ...]
     device: Callable[[], Device]

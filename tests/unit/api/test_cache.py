@@ -72,6 +72,7 @@ OTHER_VALUES: Final[dict[str, Any]] = {
     "weight_bytes": 0,
     "workspace": "arena",
     "bf16_intermediates": "float",
+    "float_products": "tf32",
     "decision_seed": 3,
 }
 

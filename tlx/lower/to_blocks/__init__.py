@@ -10,13 +10,15 @@ of the target's grid (`tlx.target.grid_unit`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import VOID, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
-from tlx.lower.to_blocks.elementwise import copy_as_expression, elementwise_grid_kernel
+from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
 from tlx.lower.to_blocks.memory import is_memory_call
@@ -81,6 +83,8 @@ class _Kernels:
     """The kernels of a module, by what they compute."""
 
     def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
+        if context.options.float_products == "tf32":
+            grid = replace(grid, products=grid.tf32_products + grid.products)
         self.module, self.grid, self.context = module, grid, context
         self.known: dict[tuple[Problem, Iterations], tuple[GridFacts, ...]] = {}
 
@@ -108,8 +112,7 @@ class _Kernels:
         span = match.store.span
         _check_views(match)
         if isinstance(problem, Copy):
-            problem = copy_as_expression(problem)
-            return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}copy")
+            return copy_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}copy")
         if isinstance(problem, Elementwise):
             return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}map")
         if isinstance(problem, Reduction):

@@ -3,14 +3,14 @@
 for 16 of K            load the fragments of the warp's rows and columns, multiply each pair
 
 Two chunks of lines along K are the depth of fragments, which are loaded as matrices; those of doubles are loaded number
-by number. Bytes whose lines follow each other along K are transposed on their way to shared memory.
+by number, or in pairs. Bytes whose lines follow each other along K are transposed on their way to shared memory.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tlx.ir.types import I8, I32, Type, bytes_of
+from tlx.ir.types import I8, I32, Type, VectorType, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
 from tlx.lower.to_blocks.merging import MergedProduct
@@ -20,6 +20,7 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct
 
 _QUAD: Final = 4
 _GROUP: Final = 8
+_PAIR: Final = 2
 _REGISTER: Final = 4
 
 
@@ -40,7 +41,8 @@ class FragmentSums(StagedSums):
     ) -> None:
         super().__init__(kernel, merged, shape, shared, accumulator, positions)
         self.product, self.rows, self.columns = product, product.rows, product.columns
-        self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
+        if positions.stages > shape.stages:
+            self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
 
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """The sums with the products of a stage added."""
@@ -100,7 +102,9 @@ class FragmentSums(StagedSums):
         return self.operations.load_fragments(b, address, transposed=operand.k_lines)
 
     def _numbers(self, operand: StagedOperand, stage: Value, origin: Value, k: int) -> list[Value]:
-        """The thread's elements of a fragment, one for each 8 rows or columns and each 4 positions of K.
+        """The thread's elements of a fragment: for each of two steps, those of each 8 rows or columns.
+
+        Step s multiplies the positions s, 2 + s, 4 + s and 6 + s of K: a thread's two are adjacent.
 
         Args:
             operand: A or B.
@@ -108,15 +112,24 @@ class FragmentSums(StagedSums):
             origin: First row or column, i32.
             k: First position of K in the stage.
         """
-        b, product, values = self.b, self.product, list[Value]()
+        b, product, pairs = self.b, self.product, list[list[Value]]()
         element, size = operand.view.element, bytes_of(operand.view.element)
         group, quad = self.kernel.divided(self.lane, _QUAD)
-        for step in range(0, product.depth, _QUAD):
-            for part in range(0, product.rows if operand.is_lhs else product.columns, _GROUP):
-                along, across = b.add(quad, k + step), b.add(b.add(origin, part), group)
-                line, within = (along, across) if operand.k_lines else (across, along)
-                chunk, rest = self.kernel.divided(within, operand.per_chunk)
-                at = b.add(self.place(operand, line, chunk), b.mul(rest, size))
-                address = b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))
-                values.append(b.load(element, address, size))
-        return values
+        along = b.add(b.mul(quad, _PAIR), k)
+        for part in range(0, product.rows if operand.is_lhs else product.columns, _GROUP):
+            across = b.add(b.add(origin, part), group)
+            if operand.k_lines:
+                steps = [self._number(operand, stage, b.add(along, step), across) for step in range(_PAIR)]
+                pairs.append([b.load(element, address, size) for address in steps])
+            else:
+                address = self._number(operand, stage, across, along)
+                pair = b.load(VectorType(_PAIR, element), address, _PAIR * size)
+                pairs.append([b.extract_element(pair, step) for step in range(_PAIR)])
+        return [pair[step] for step in range(_PAIR) for pair in pairs]
+
+    def _number(self, operand: StagedOperand, stage: Value, line: Value, element: Value) -> Value:
+        """The address of an element of a line."""
+        b = self.b
+        chunk, rest = self.kernel.divided(element, operand.per_chunk)
+        at = b.add(self.place(operand, line, chunk), b.mul(rest, bytes_of(operand.view.element)))
+        return b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))

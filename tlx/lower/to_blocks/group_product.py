@@ -35,7 +35,8 @@ class GroupSums(StagedSums):
     ) -> None:
         super().__init__(kernel, merged, shape, shared, accumulator, positions)
         self.product = product
-        self.ahead = shape.stages - 2  # the products of the stage multiplied last may not be complete
+        if positions.stages > shape.stages:
+            self.ahead = shape.stages - 2  # the products of the stage multiplied last may not be complete
         warps = product.rows // self.rows
         self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
 

@@ -9,7 +9,7 @@ and blocks, shared memory, barriers and fragments are operations of the grid.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -86,6 +86,24 @@ class Iterations:
         steps = tuple((0, *steps) if splits > 1 else steps for steps in self.steps)
         return Iterations(trips, (*steps, own), (*self.alignments, _VECTOR_BYTES), (*self.constants, None))
 
+    def with_dense(self, number: int, size: int) -> Iterations:
+        """The loops, with the matrices of some bytes that a pointer points to packed after each other, and aligned."""
+        steps, following = list[int](), size
+        for trips, step in zip(reversed(self.trips), reversed(self.steps[number]), strict=True):
+            steps.insert(0, following if step else 0)
+            following *= trips if step else 1
+        every = [*self.steps]
+        every[number] = tuple(steps)
+        alignments = [*self.alignments]
+        alignments[number] = _VECTOR_BYTES
+        return Iterations(self.trips, tuple(every), tuple(alignments), self.constants)
+
+    def moving(self, number: int) -> Iterations:
+        """The loops that move a pointer."""
+        loops = [loop for loop, step in enumerate(self.steps[number]) if step]
+        steps = tuple(tuple(steps[loop] for loop in loops) for steps in self.steps)
+        return Iterations(tuple(self.trips[loop] for loop in loops), steps, self.alignments, self.constants)
+
     def _part(self, loops: slice) -> Iterations:
         return Iterations(
             self.trips[loops], tuple(steps[loops] for steps in self.steps), self.alignments, self.constants
@@ -94,6 +112,17 @@ class Iterations:
 
 class GridKernel:
     """A kernel under construction.
+
+    Args:
+        module: The module.
+        grid: The target's grid.
+        name: The kernel's name, which is made a fresh one.
+        pointers: Element types of the pointers that it is passed.
+        scalars: Types of its numbers.
+        iterations: The loops around it.
+        tiles: Blocks of an iteration.
+        in_workspace: Pointers by number that are instead places in the workspace, which is the last pointer: how many
+            bytes after its start.
 
     Attributes:
         grid: The target's grid.
@@ -113,6 +142,7 @@ class GridKernel:
         scalars: Sequence[Type],
         iterations: Iterations,
         tiles: int,
+        in_workspace: Mapping[int, int] | None = None,
     ) -> None:
         self.grid, self.tiles, self.iterations = grid, tiles, iterations
         spelled = [
@@ -137,6 +167,8 @@ class GridKernel:
         block = grid.operations.block(self.b)
         self.tile = self._remainder(block, tiles)
         self.iteration = self._quotient(block, tiles)
+        for number, offset in (in_workspace or {}).items():
+            values[number] = self.b.gep(I8, values[len(pointers) - 1], offset)
         self.pointers = self._moved(values[: len(pointers)], self.iteration)
         self.scalars = values[len(pointers) :]
 

@@ -17,7 +17,7 @@ Consecutive blocks are numbered along groups of rows of tiles, so that blocks th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -26,13 +26,14 @@ from tlx.diagnostics import LoweringError, Span
 from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
+from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
-from tlx.lower.to_blocks.staging import StagedSums
+from tlx.lower.to_blocks.staging import CHUNK, StagedSums
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -47,18 +48,17 @@ from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupPro
 
 _PADDING: Final = 8
 """Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
-_BUSY: Final = 0.9
-"""The share of the multiprocessors that must have a block: 2048 x 2048 are 128 tiles of 128 x 256 for 132 of them."""
-_LONG: Final = 32
-"""Stages from which positions of K may be shared."""
-_SMALL: Final = 64 * 64
-_GAIN: Final = 4
-"""Elements of a tile up to which positions of K may be shared, and how much larger tiles must become by that."""
 _BANDS: Final = 8
 """Blocks that add up the parts of a tile."""
 _MOST_SPLITS: Final = 16
-_MOST_WASTE: Final = 1.5
-"""How much more than others the tiles may cover: larger ones share more operands."""
+_MOST_AT_ONCE: Final = 4
+"""Blocks that a multiprocessor runs at once at most, as far as they have shared memory."""
+_SERIAL: Final = 0.25
+"""The share of a block's start that takes time besides the other blocks of the multiprocessor."""
+_GAIN: Final = 1.1
+"""How much faster a product must be expected to be for several blocks to share its positions of K."""
+_OVERLAP: Final = 0.25
+"""The share of the faster of copies and products that takes time besides the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +82,64 @@ class ProductPlan:
         """Elements of a tile."""
         return self.shape.rows * self.shape.columns
 
-    @property
-    def area(self) -> int:
-        """Elements of all tiles."""
-        return prod(self.tiles) * self.tile
-
 
 def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
-    """Choose the product of fragments and the tile.
-
-    It is the first that gives most multiprocessors a block, else the last, of those with little beyond the matrix.
-    """
+    """Choose the fastest tile and number of blocks that share its positions of K."""
     gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
-    choices: list[tuple[FragmentProduct | GroupProduct | None, BlockShape]] = [
-        (unit, shape) for unit in grid.products if _fits(unit, gemm) for shape in unit.shapes
-    ]
-    choices = choices or [(None, shape) for shape in grid.scalar_shapes]
+    unit = _unit(grid, gemm)
     plans = [
         ProductPlan(shape, unit, (-(-product.rows // shape.rows), -(-product.columns // shape.columns)))
-        for unit, shape in choices
+        for shape in (unit.shapes if unit is not None else grid.scalar_shapes)
     ]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
-    least = min(plan.area for plan in plans)
-    plans = [plan for plan in plans if plan.area <= _MOST_WASTE * least]
-    trips, busy = prod(product.outer.trips), _BUSY * grid.multiprocessors
-    whole = next((plan for plan in plans if prod(plan.tiles) * trips >= busy), plans[-1])
-    if _stages(whole, gemm) < _LONG or whole.tile > _SMALL:
-        return whole
-    is_busy = prod(whole.tiles) * trips >= busy
-    shared = [_shared(plan, gemm, busy / trips) for plan in plans if not is_busy or plan.tile >= _GAIN * whole.tile]
-    best = next((plan for plan in shared if prod(plan.tiles) * plan.splits * trips >= busy), None)
-    return best or (whole if is_busy else shared[-1])
+    shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
+    return min(shared, key=lambda plan: _cycles(grid, plan, product))
 
 
-def _shared(plan: ProductPlan, gemm: Gemm, blocks: float) -> ProductPlan:
-    """The plan with so many blocks or more, if sharing the positions of K gives these, else with the most."""
-    stages = _stages(plan, gemm)
-    splits = [n for n in range(1, _MOST_SPLITS + 1) if stages % n == 0 and (n == 1 or stages // n >= plan.shape.stages)]
-    return replace(plan, splits=next((n for n in splits if prod(plan.tiles) * n >= blocks), splits[-1]))
+def _shared(plan: ProductPlan, splits: int, gemm: Gemm) -> ProductPlan:
+    """The plan with blocks that share a tile's positions of K, which need no more stages than they have."""
+    stages = min(plan.shape.stages, _stages(plan, gemm) // splits)
+    return replace(plan, splits=splits, shape=replace(plan.shape, stages=stages))
+
+
+def _unit(grid: GridUnit, gemm: Gemm) -> FragmentProduct | GroupProduct | None:
+    """The product of fragments or groups, if there is one."""
+    return next((unit for unit in grid.products if _fits(unit, gemm)), None)
+
+
+def _splits(plan: ProductPlan, gemm: Gemm) -> list[int]:
+    """The numbers of blocks that can share a tile's positions of K."""
+    stages, least = _stages(plan, gemm), plan.shape.stages
+    return [n for n in range(1, _MOST_SPLITS + 1) if stages % n == 0 and (n == 1 or stages // n >= least)]
+
+
+def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
+    """The time of the kernels, if each multiprocessor runs its blocks one after the other, but starts some at once."""
+    gemm, shape, costs = product.gemm, plan.shape, grid.costs
+    size = bytes_of(gemm.a.element)
+    copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
+    multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
+    stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
+    rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
+    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
+    starts = (-(-rounds // at_once) + _SERIAL * rounds) * costs.block
+    cycles = _stages(plan, gemm) // plan.splits * stage
+    if plan.splits == 1:
+        return starts + rounds * cycles
+    parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes  # written, and read
+    return _GAIN * (starts + rounds * (cycles + parts)) + costs.kernel
+
+
+def _rate(grid: GridUnit, plan: ProductPlan, size: int) -> float:
+    """Products in a cycle, of operands of some bytes, which most units load from shared memory."""
+    shape, unit = plan.shape, plan.product
+    area, sides = shape.warp_rows * shape.warp_columns, shape.warp_rows + shape.warp_columns
+    if isinstance(unit, GroupProduct):
+        return unit.rate
+    if unit is None:  # an instruction for each number that is loaded, too
+        return grid.costs.scalar_rate * area / (area + sides)
+    return min(unit.rate, grid.costs.shared_bytes / size * area / sides)
 
 
 def _stages(plan: ProductPlan, gemm: Gemm) -> int:
@@ -150,9 +169,63 @@ def product_grid_kernels(
         LoweringError: The target has no kernel for the product.
     """
     _check(gemm, span)
+    unit = _unit(grid, gemm)
+    copies: list[_TransposedOperand] = []
+    for is_lhs in (True, False):
+        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, grid.warp, is_lhs=is_lhs)
+        if copy is not None:
+            copies.append(copy)
+            gemm, iterations = copy.gemm, copy.iterations
     merged = MergedProduct.of(gemm, iterations)
     plan = plan_product(grid, merged)
-    return _ProductKernels(module, grid, merged, plan, name).facts()
+    return _ProductKernels(module, grid, merged, plan, name, copies).facts()
+
+
+@dataclass(frozen=True)
+class _TransposedOperand:
+    """An operand whose lines follow K, and must not: a kernel transposes it before.
+
+    Attributes:
+        number: Position among the kernel's pointers.
+        transposition: From the program's matrix to that in the workspace.
+        bytes: Bytes of a copy.
+        given: The loops with the program's operand.
+        gemm, iterations: The product and the loops with the copy.
+    """
+
+    number: int
+    transposition: Transposition
+    bytes: int
+    given: Iterations
+    gemm: Gemm
+    iterations: Iterations
+
+    @classmethod
+    def of(
+        cls, gemm: Gemm, iterations: Iterations, unit: FragmentProduct | GroupProduct, warp: int, *, is_lhs: bool
+    ) -> _TransposedOperand | None:
+        """The operand, unless the unit takes it as it is, or it is part of several products."""
+        view = gemm.a if is_lhs else gemm.b
+        emitter = FragmentSums if isinstance(unit, FragmentProduct) else GroupSums
+        size = bytes_of(view.element)
+        if view.is_row_major == is_lhs or size in emitter.transposable or len(terms_of(gemm)) > 1:
+            return None
+        number, per_chunk = (1 if is_lhs else 2), CHUNK // size
+        pitch = -(-gemm.k // per_chunk) * per_chunk
+        strides = (pitch, 1) if is_lhs else (1, pitch)
+        after = MatrixView(view.element, view.rows, view.cols, *strides)
+        transposition = Transposition.of(view, after, (iterations.alignments[number], CHUNK), warp)
+        if transposition is None:  # a vector
+            return None
+        copied = replace(gemm, a=after) if is_lhs else replace(gemm, b=after)
+        matrix_bytes = (gemm.m if is_lhs else gemm.n) * pitch * size
+        with_copy = iterations.with_dense(number, matrix_bytes)
+        return cls(number, transposition, matrix_bytes, iterations, copied, with_copy)
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of the copies for all iterations."""
+        return prod(self.given.moving(self.number).trips) * self.bytes
 
 
 @dataclass(eq=False)
@@ -164,6 +237,7 @@ class _ProductKernels:
     merged: MergedProduct
     plan: ProductPlan
     name: str
+    copies: Sequence[_TransposedOperand]
 
     def __post_init__(self) -> None:
         shape, self.accumulator = self.plan.shape, gemm_accumulator_type(self.merged.gemm)
@@ -175,28 +249,47 @@ class _ProductKernels:
     def facts(self) -> tuple[GridFacts, ...]:
         """Emit the kernels."""
         plan, outer, iteration_bytes = self.plan, self.merged.outer, prod(self.plan.tiles) * self.tile_bytes
+        parts_bytes = plan.splits * prod(outer.trips) * iteration_bytes if plan.splits > 1 else 0
+        self.offsets, workspace = dict[int, int](), parts_bytes
+        for copy in self.copies:
+            self.offsets[copy.number] = workspace
+            workspace += copy.all_bytes
+        copies = tuple(self._transposed(copy, workspace) for copy in self.copies)
         if plan.splits == 1:
-            kernel = self._kernel(self.name, outer)
+            kernel = self._kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
             origin = _place_of_tile(kernel, plan)
             shared = self._emit_sums(kernel, origin, Positions(self.module, kernel, self.merged.gemm, plan.shape.depth))
             _emit_epilogue(kernel, self.merged, plan, lambda at: self._loaded(kernel, self.sums, shared, at), origin)
-            return (self._finished(kernel, 0),)
+            return *copies, self._finished(kernel, workspace)
         parts = self._kernel(f"{self.name}.parts", outer.with_workspace(plan.splits, iteration_bytes))
         self._emit_part(parts)
         total = self._kernel(self.name, outer.with_workspace(1, iteration_bytes), _BANDS)
         self._emit_total(total, prod(outer.trips) * iteration_bytes)
-        workspace = plan.splits * prod(outer.trips) * iteration_bytes
-        return self._finished(parts, workspace), total.finish(self.threads, 0, 1, workspace)
+        return *copies, self._finished(parts, workspace), total.finish(self.threads, 0, 1, workspace)
+
+    def _transposed(self, copy: _TransposedOperand, workspace: int) -> GridFacts:
+        """The kernel that transposes an operand into the workspace."""
+        name, iterations = f"{self.name}.{'ab'[copy.number - 1]}", copy.given.moving(copy.number)
+        blocks = blocks_of(copy.transposition, self.grid)
+        kernel = self._new(name, iterations.with_workspace(1, copy.bytes), blocks)
+        to = kernel.b.gep(I8, kernel.pointers[-1], self.offsets[copy.number])
+        copy.transposition.emit(kernel, kernel.pointers[copy.number], to)
+        return kernel.finish(self.grid.threads, 0, 1, workspace)
 
     def _kernel(self, name: str, iterations: Iterations, bands: int = 1) -> GridKernel:
         """A kernel, each of whose tiles is computed by some blocks."""
+        return self._new(name, iterations, prod(self.plan.tiles) * bands, self.offsets)
+
+    def _new(
+        self, name: str, iterations: Iterations, tiles: int, in_workspace: dict[int, int] | None = None
+    ) -> GridKernel:
         gemm = self.merged.gemm
         leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
         views = [gemm.c, gemm.a, gemm.b, *([gemm.acc] if gemm.acc else [])]
         workspace = [self.accumulator] if len(iterations.steps) > len(self.merged.outer.steps) else []
         pointers = [*(view.element for view in views), *leaves.values(), *workspace]
-        tiles = prod(self.plan.tiles) * bands
-        return GridKernel(self.module, self.grid, name, pointers, list(scalars.values()), iterations, tiles)
+        numbers = list(scalars.values())
+        return GridKernel(self.module, self.grid, name, pointers, numbers, iterations, tiles, in_workspace)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
         shared = _shared_bytes(self.plan, self.merged.gemm, self.accumulator)

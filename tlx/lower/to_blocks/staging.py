@@ -8,6 +8,8 @@ lines are in different banks:
     line 1   c1 c0 c3 c2 c5 c4 c7 c6          lines of four chunks: c xor (l / 2 mod 4)
     line 2   c2 c3 c0 c1 c6 c7 c4 c5
 
+Lines along K of doubles are in the order 0, 4, 1, 5, 2, ... of these.
+
     copy the first stages
     for stages             wait for the stage; barrier
       sums += A @ B        and start to copy a stage over one that has been multiplied
@@ -27,8 +29,10 @@ from tlx.lower.to_blocks.positions import Position, Positions, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
-_CHUNK: Final = 16
+CHUNK: Final = 16
+"""Bytes of a chunk."""
 _LINES: Final = 8
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class StagedOperand:
     @property
     def per_chunk(self) -> int:
         """Elements of a chunk."""
-        return _CHUNK // bytes_of(self.view.element)
+        return CHUNK // bytes_of(self.view.element)
 
     @property
     def chunks(self) -> int:
@@ -87,7 +91,7 @@ class StagedOperand:
     @property
     def box_bytes(self) -> int:
         """Bytes of a box."""
-        return self.lines * self.box_chunks * _CHUNK
+        return self.lines * self.box_chunks * CHUNK
 
     @property
     def size(self) -> int:
@@ -105,14 +109,15 @@ class StagedSums(ABC):
         shared: The block's shared memory.
         accumulator: Element type of the sums.
         positions: The positions along K.
+
+    Attributes:
+        ahead: Stages that are copied ahead: by default all.
     """
 
     rows: int
     """Rows of the sums that a warp holds together, in two halves."""
     columns: int = 8
     """Columns of such sums."""
-    ahead: int
-    """Stages that are copied ahead."""
     transposable: tuple[int, ...] = (2,)
     """Bytes of elements whose lines in shared memory may follow each other along K."""
 
@@ -133,7 +138,7 @@ class StagedSums(ABC):
         self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
         self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
-        self.threads = shape.warps * kernel.grid.warp
+        self.threads, self.ahead = shape.warps * kernel.grid.warp, positions.stages
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
         self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
@@ -165,8 +170,7 @@ class StagedSums(ABC):
         b, shape, ahead = self.b, self.shape, self.ahead
         count = self.positions.stages
         for number in range(ahead):
-            if number < count:
-                self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
+            self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
             self.operations.commit(b)
         per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp
         offsets = [const_int(I32, 0), const_int(I32, ahead * self.stage_bytes)]
@@ -231,7 +235,7 @@ class StagedSums(ABC):
                 at = b.add(along, 0 if operand.k_lines else k), b.add(across, k if operand.k_lines else 0)
                 loaded = self._element(operand, self.positions.after(first, at[0]), b.add(origin, at[1]))
                 values = b.insert_element(values, loaded, k)
-            b.store(values, to, _CHUNK)
+            b.store(values, to, CHUNK)
 
         kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
 
@@ -246,7 +250,7 @@ class StagedSums(ABC):
             return False
         if operand.k_lines and merged.inner.trips and merged.by_rows == operand.is_lhs:
             lengths.append(gemm.m if operand.is_lhs else gemm.n)
-        return not any(n % _CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
+        return not any(n % CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
 
     def _across(self, operand: StagedOperand) -> int:
         """Rows of A, or columns of B."""
@@ -276,7 +280,7 @@ class StagedSums(ABC):
             valid = b.mul(left, bytes_of(operand.view.element))
         if lines % operand.lines:
             inside = b.icmp("ult", line, lines)
-            valid = b.select(inside, valid or const_int(I32, _CHUNK), const_int(I32, 0))
+            valid = b.select(inside, valid or const_int(I32, CHUNK), const_int(I32, 0))
         if valid is not None:
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
         self.operations.copy(b, to, source, valid)
@@ -301,7 +305,10 @@ class StagedSums(ABC):
         box, within = self.kernel.divided(chunk, width) if operand.chunks > width else (const_int(I32, 0), chunk)
         shift = (_LINES // width).bit_length() - 1
         swizzle = b.binary("and", b.binary("lshr", line, const_int(I32, shift)), const_int(I32, width - 1))
-        at = b.add(b.mul(line, width * _CHUNK), b.mul(b.binary("xor", within, swizzle), _CHUNK))
+        if operand.per_chunk == _PAIR and not operand.k_lines:  # four threads read adjacent chunks of a line
+            odd = b.binary("and", swizzle, const_int(I32, 1))
+            swizzle = b.add(b.mul(odd, width // 2), b.binary("lshr", swizzle, const_int(I32, 1)))
+        at = b.add(b.mul(line, width * CHUNK), b.mul(b.binary("xor", within, swizzle), CHUNK))
         return b.add(b.mul(box, operand.box_bytes), at)
 
     # Sums ------------------------------------------------------------------------------------------------------
