@@ -17,7 +17,7 @@ from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridUnit
-from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
+from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(
@@ -61,6 +61,7 @@ TARGET: Final = Target(
     vector_bytes=16,
     registers=56,
     grid=_GRID,
+    loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
     blocks=_BLOCKS,
     grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),

@@ -121,6 +121,10 @@ class NvidiaOperations:
         loaded = b.call_named(name, type_, [_in_space(b, address, SHARED_SPACE)], "fragments").value
         return [extract(b, loaded, k, I32) for k in range(_FRAGMENTS)]
 
+    def power_of_two(self, b: Builder, exponent: Value) -> Value:
+        """ex2.approx.ftz.f32."""
+        return b.call_named("llvm.nvvm.ex2.approx.ftz.f", FLOAT, [exponent], "power").value
+
 
 def _in_space(b: Builder, pointer: Value, space: int) -> Value:
     return b.cast("addrspacecast", pointer, PointerType(None, space))

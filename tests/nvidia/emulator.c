@@ -196,6 +196,16 @@ void emu_ldmatrix(uint32_t *out, char *p, int transposed) {
 static float from_bfloat(uint16_t x) { uint32_t u = (uint32_t)x << 16; float f; memcpy(&f, &u, 4); return f; }
 static float from_half(uint16_t x) { _Float16 h; memcpy(&h, &x, 2); return h; }
 
+/* What LLVM calls to round to bfloat, which is passed as a half is. */
+_Float16 __truncsfbf2(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  uint16_t bits = x != x ? (u >> 16 | 0x40) : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+  _Float16 h;
+  memcpy(&h, &bits, 2);
+  return h;
+}
+
 static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float *c, float (*widen)(uint16_t)) {
   int first = self / WARP * WARP;
   float A[16][16], B[16][8];

@@ -53,6 +53,7 @@ declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
 declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
 declare void @emu_wgmma_wait(i32)
+declare float @exp2f(float)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
 define void @nvvm.cp.async.cg.shared.global.16(ptr %to, ptr %from) {
@@ -95,6 +96,7 @@ def _wrappers() -> str:
     text += _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "float", (4, 2, 4), "f16")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
+    text += "define float @nvvm.ex2.approx.ftz.f(float %x) {\n  %r = call float @exp2f(float %x)\n  ret float %r\n}\n"
     return text + _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
 
 

@@ -21,10 +21,11 @@ from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
 from tlx.lower.to_blocks.memory import is_memory_call
 from tlx.lower.to_blocks.product import product_grid_kernels
-from tlx.lower.to_blocks.reduction import reduction_grid_kernel
-from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
+from tlx.lower.to_blocks.rows.attention import attention_grid_kernel
+from tlx.lower.to_blocks.rows.reduction import reduction_grid_kernel
+from tlx.lower.to_blocks.rows.row_fusion import row_fusion_grid_kernel
 from tlx.lower.to_tiles.match import Match
-from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
+from tlx.lower.to_tiles.problem import Attention, Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
 from tlx.target.launches import (
     ALIGNMENT,
@@ -107,6 +108,8 @@ class _Kernels:
             return elementwise_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}map")
         if isinstance(problem, Reduction):
             return reduction_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}{problem.operation}")
+        if isinstance(problem, Attention):
+            return attention_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}attention")
         if isinstance(problem, RowFusion):
             return row_fusion_grid_kernel(self.module, self.grid, match, tree.private, iterations, f"{stem}rows")
         raise LoweringError("a shuffle of lines is not implemented for targets with grids", span)

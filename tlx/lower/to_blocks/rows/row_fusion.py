@@ -11,7 +11,7 @@ from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, bytes_of, next_power_of_two
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile, vector_columns
-from tlx.lower.to_blocks.reduction import ResultThreads, emit_reduction, reduction_bytes
+from tlx.lower.to_blocks.rows.reduction import ResultThreads, emit_reduction, reduction_bytes
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
