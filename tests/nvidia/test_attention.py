@@ -1,0 +1,135 @@
+"""Attention on the emulator: one kernel, with the scores in registers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tlx
+from tests.nvidia.programs import lowered, normal
+
+Run = Callable[..., list[Any]]
+Array = npt.NDArray[Any]
+DTYPES: dict[str, Any] = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
+
+
+def attention(
+    sizes: tuple[int, int, int, int, int],
+    dtype: str = "bfloat16",
+    *,
+    scores: str = "float32",
+    reassociated: bool = False,
+    masked: bool = False,
+) -> str:
+    """softmax(q k' / sqrt(k) + mask) v.
+
+    Args:
+        sizes: Heads, rows of q, rows of k and v, columns of k, columns of v.
+        dtype: Element type of all but the mask, which is added to all heads.
+        scores: What the scores are rounded to.
+        reassociated: Whether the program permits the division to be done last.
+        masked: Whether there is a mask.
+    """
+    heads, rows, positions, depth, width = sizes
+    g = tlx.Graph("f")
+    shapes = {"q": (heads, rows, depth), "k": (heads, positions, depth), "v": (heads, positions, width)}
+    q, k, v = (g.parameter(name, shape, dtype) for name, shape in shapes.items())
+    s = g.convert(g.matmul(q, k.transpose(0, 2, 1), scores), "float32") * depth**-0.5
+    if masked:
+        s = s + g.parameter("mask", (rows, positions), "float32")
+    g.output(g.convert(g.softmax(s), dtype) @ v)
+    text = g.text()
+    return text.replace(" = fdiv ", " = fdiv reassoc ") if reassociated else text
+
+
+def expected(q: Array, k: Array, v: Array, mask: Array | float, scores: Any) -> Array:
+    """The same in numpy."""
+    wide = [x.astype(np.float32) for x in (q, k, v)]
+    s = (wide[0] @ wide[1].transpose(0, 2, 1)).astype(scores).astype(np.float32)
+    s = s * np.float32(q.shape[-1] ** -0.5) + mask
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = (e / e.sum(-1, keepdims=True)).astype(q.dtype).astype(np.float32)
+    return p @ wide[2]
+
+
+def arrays(sizes: tuple[int, int, int, int, int], dtype: Any) -> list[Array]:
+    """q, k and v; q is large, so that maxima grow."""
+    heads, rows, positions, depth, width = sizes
+    q = (3 * normal((heads, rows, depth), np.float32)).astype(dtype)
+    return [q, normal((heads, positions, depth), dtype, 1), normal((heads, positions, width), dtype, 2)]
+
+
+def check(run: Run, sizes: tuple[int, int, int, int, int], dtype: str, mask: Array | None = None, **options: Any) -> None:
+    text = attention(sizes, dtype, masked=mask is not None, **options)
+    assert lowered(text).count("define ptx_kernel") == 1
+    q, k, v = arrays(sizes, DTYPES[dtype])
+    given = [q, k, v] if mask is None else [q, k, v, mask]
+    *_, out = run(text, *given, np.zeros((*q.shape[:2], v.shape[-1]), q.dtype))
+    scores = DTYPES.get(options.get("scores", ""), np.float32)
+    want = expected(q, k, v, 0.0 if mask is None else mask, scores)
+    np.testing.assert_allclose(out.astype(np.float32), want, atol=0.02 if dtype == "bfloat16" else 0.003)
+
+
+@pytest.mark.parametrize("reassociated", [False, True], ids=["exact", "running"])
+@pytest.mark.parametrize("sizes", [(2, 64, 128, 64, 64), (1, 100, 72, 64, 128), (1, 70, 130, 40, 72)], ids=str)
+def test_attention(run: Run, sizes: tuple[int, int, int, int, int], reassociated: bool) -> None:
+    check(run, sizes, "bfloat16", reassociated=reassociated)
+
+
+@pytest.mark.parametrize("reassociated", [False, True], ids=["exact", "running"])
+def test_half(run: Run, reassociated: bool) -> None:
+    check(run, (1, 64, 128, 128, 64), "float16", reassociated=reassociated)
+
+
+def test_rounded_scores(run: Run) -> None:
+    check(run, (1, 64, 64, 64, 64), "bfloat16", scores="bfloat16")
+
+
+@pytest.mark.parametrize("reassociated", [False, True], ids=["exact", "running"])
+@pytest.mark.parametrize("positions", [192, 65], ids=str)
+def test_causal(run: Run, positions: int, reassociated: bool) -> None:
+    """Tiles all of whose scores are -inf come first, in rows that have others later."""
+    mask = np.where(np.arange(positions)[None, ::-1] > np.arange(70)[:, None], -np.inf, 0).astype(np.float32)
+    check(run, (2, 70, positions, 64, 64), "bfloat16", mask, reassociated=reassociated)
+
+
+def test_rows_without_positions(run: Run) -> None:
+    """A row all of whose scores are -inf is NaN, as 0 / 0 is."""
+    mask = np.zeros((64, 128), np.float32)
+    mask[5] = -np.inf
+    for reassociated in (False, True):
+        sizes = (1, 64, 128, 64, 64)
+        q, k, v = arrays(sizes, ml_dtypes.bfloat16)
+        text = attention(sizes, masked=True, reassociated=reassociated)
+        *_, out = run(text, q, k, v, mask, np.zeros((1, 64, 64), q.dtype))
+        assert np.isnan(out[0, 5].astype(np.float32)).all()
+        assert np.isfinite(np.delete(out[0].astype(np.float32), 5, 0)).all()
+
+
+def test_large_blocks(run: Run) -> None:
+    """A grid of fewer multiprocessors gets blocks of 128 rows."""
+    sizes = (2, 192, 64, 64, 64)
+    text = attention(sizes, reassociated=True)
+    assert '"grid":4,' in lowered(text, multiprocessors=4).replace("\\22", '"')
+    q, k, v = arrays(sizes, ml_dtypes.bfloat16)
+    *_, out = run(text, q, k, v, np.zeros((2, 192, 64), q.dtype), multiprocessors=4)
+    np.testing.assert_allclose(out.astype(np.float32), expected(q, k, v, 0.0, np.float32), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%out", "%q"),  # the result overwrites what other blocks read
+        ("reduce.max", "reduce.min"),
+    ],
+    ids=["in place", "minimum"],
+)
+def test_separate_kernels(old: str, new: str) -> None:
+    text = attention((1, 64, 64, 64, 64))
+    assert old in text
+    text = text.replace(f", ptr noalias {old}", "").replace(f"ptr {old}", f"ptr {new}").replace(old, new)
+    text = text.replace("ptr noalias readonly %q", "ptr noalias %q")
+    assert "_attention" not in lowered(text)
