@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, NvidiaOperations, power_of_two
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, F16_GROUP
 from tlx.target.grid_unit import BlockShape, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
@@ -58,6 +58,9 @@ TARGET: Final = Target(
     processor="sm_80",
     fused=True,
     rounds=True,
+    converts_half=True,
+    converts_bfloat=True,
+    power_of_two=power_of_two,
     vector_bytes=16,
     registers=56,
     grid=_GRID,

@@ -96,7 +96,9 @@ def _wrappers() -> str:
     text += _mma("m16n8k16.row.col.f32.f32", "<2 x half>", "float", (4, 2, 4), "f16")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
-    text += "define float @nvvm.ex2.approx.ftz.f(float %x) {\n  %r = call float @exp2f(float %x)\n  ret float %r\n}\n"
+    for name in ("ftz.f", "f"):
+        text += f"define float @nvvm.ex2.approx.{name}(float %x) {{\n  %r = call float @exp2f(float %x)\n"
+        text += "  ret float %r\n}\n"
     return text + _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
 
 
