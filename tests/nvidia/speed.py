@@ -259,7 +259,9 @@ def layer_norm(torch: Any, rows: int, columns: int) -> None:
 def softmax_of_products(torch: Any, rows: int, columns: int, *, reassociated: bool = True) -> None:
     """Attention of 16 heads beside PyTorch's flash attention."""
     q, k, v = (torch.randn(1, 16, rows, columns, device="cuda").bfloat16() for _ in range(3))
-    module = tlx.compile(attention((16, rows, rows, columns, columns), reassociated=reassociated), "nvidia", opt_level=3)
+    module = tlx.compile(
+        attention((16, rows, rows, columns, columns), reassociated=reassociated), "nvidia", opt_level=3
+    )
     kernels = import_module("torch.nn.attention")
 
     def peer() -> Any:

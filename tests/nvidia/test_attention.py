@@ -62,7 +62,9 @@ def arrays(sizes: tuple[int, int, int, int, int], dtype: Any) -> list[Array]:
     return [q, normal((heads, positions, depth), dtype, 1), normal((heads, positions, width), dtype, 2)]
 
 
-def check(run: Run, sizes: tuple[int, int, int, int, int], dtype: str, mask: Array | None = None, **options: Any) -> None:
+def check(
+    run: Run, sizes: tuple[int, int, int, int, int], dtype: str, mask: Array | None = None, **options: Any
+) -> None:
     text = attention(sizes, dtype, masked=mask is not None, **options)
     assert lowered(text).count("define ptx_kernel") == 1
     q, k, v = arrays(sizes, DTYPES[dtype])

@@ -176,7 +176,9 @@ class HostFunction:
     def _with_attention(self, matches: list[tuple[Match, Block]]) -> list[tuple[Match, Block]]:
         """The trees, with those of attention replaced by one."""
         users = Counter(
-            name for match, _ in matches for name in {self._temporary_of(pointer, match) for pointer, _ in match.pointers}
+            name
+            for match, _ in matches
+            for name in {self._temporary_of(pointer, match) for pointer, _ in match.pointers}
         )
         search = AttentionSearch(
             self._temporary_of,

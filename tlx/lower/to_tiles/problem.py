@@ -275,21 +275,6 @@ class RowFusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
-    """`O = g(softmax(f(Q @ K)) @ V)`, whose scores f(Q @ K) are float; softmax is of rows.
-
-    Attributes:
-        scores: Q @ K with f.
-        product: The product of the narrowed quotients with V, and g.
-        is_reassociated: Whether the division may be done after the product.
-    """
-
-    scores: Gemm
-    product: Gemm
-    is_reassociated: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Reduction:
     """`destination = value`, reduced along an axis: 0 leaves one row, 1 one column.
 
@@ -377,7 +362,7 @@ def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
     return fits and not (gemm.epilogue is not None and may_alias_leaf(gemm.epilogue, gemm.c))
 
 
-Problem = Gemm | Copy | Elementwise | Reduction | RowFusion | LineShuffle | Attention
+Problem = Gemm | Copy | Elementwise | Reduction | RowFusion | LineShuffle
 
 
 @dataclass(frozen=True, slots=True)

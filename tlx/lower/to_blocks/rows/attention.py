@@ -29,10 +29,11 @@ from tlx.ir.types import FLOAT, I8, I32, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
 from tlx.lower.operations import emit_fcmp
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile
+from tlx.lower.to_blocks.rows.attention_match import Attention
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
-from tlx.lower.to_tiles.problem import Attention, Gemm
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import FragmentProduct, GridUnit
 
 _WARPS: Final = 4
@@ -222,7 +223,8 @@ class _Places:
         line = b.mul(b.add(low, b.mul(lines, _LINE_CHUNKS)), _LINE)
         swizzled = b.mul(b.binary("xor", low, chunk), _CHUNK)
         self.offsets = [
-            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * _CHUNK))) for pair in range(_LINE_CHUNKS // 2)
+            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * _CHUNK)))
+            for pair in range(_LINE_CHUNKS // 2)
         ]
 
     def address(self, kernel: GridKernel, tile: Value, lines: int, line: int, pair: int) -> Value:
@@ -271,7 +273,7 @@ class _AttentionKernel:
         """Emit it."""
         plan, b = self.plan, self.b
         self.queries.copy(b.mul(self.kernel.tile, plan.rows), self.shared)
-        sums = [zero(FLOAT)] * (plan.fragments * self.outputs * 4)
+        sums: list[Value] = [zero(FLOAT)] * (plan.fragments * self.outputs * 4)
         if self.problem.is_reassociated:
             sums, rows = self._pass(sums, self._start(), self._running, with_values=True)
             inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
@@ -357,7 +359,7 @@ class _AttentionKernel:
         """Q @ K of a tile: for each fragment of rows, four sums for each 8 positions."""
         b, unit, fragments = self.b, self.unit, range(self.plan.fragments)
         blocks = _POSITIONS // _COLUMNS
-        sums = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
+        sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
         for step in range(self.depth):
             rows = [self._query(fragment, step) for fragment in fragments]
             for pair in range(blocks // 2):

@@ -10,15 +10,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tlx.ir.types import FLOAT
 from tlx.ir.values import Value
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, UnaryNode
 from tlx.lower.to_tiles.match import Match
-from tlx.lower.to_tiles.problem import Attention, Elementwise, Gemm, Reduction
+from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction
 
-_TREES = 6
-_REASSOCIATED = frozenset({"reassoc", "fast"})
+_TREES: Final = 6
+_REASSOCIATED: Final = frozenset({"reassoc", "fast"})
+_NARROWED_QUOTIENT: Final = 4
+"""Nodes: two leaves, their quotient, and that narrowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """`O = g(softmax(f(Q @ K)) @ V)`, whose scores f(Q @ K) are float; softmax is of rows.
+
+    Attributes:
+        scores: Q @ K with f.
+        product: The product of the narrowed quotients with V, and g.
+        is_reassociated: Whether the division may be done after the product.
+    """
+
+    scores: Gemm
+    product: Gemm
+    is_reassociated: bool
+
+
+@dataclass(eq=False)
+class AttentionMatch(Match):
+    """The trees as one: the store and the problem are those of the last product.
+
+    The pointers are O, Q, K, V, the leaves of f, and those of g.
+    """
+
+    attention: Attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +107,8 @@ class AttentionSearch:
         if not (is_apart and self._are_private(trees) and self.is_supported(problem)):
             return None
         consumed = [instruction for tree in trees for instruction in tree.consumed]
-        return Match(product.store, problem, pointers, [*scores.scalars, *product.scalars], consumed)
+        scalars = [*scores.scalars, *product.scalars]
+        return AttentionMatch(product.store, last, pointers, scalars, consumed, problem)
 
 
 def _is_plain(gemm: Gemm) -> bool:
@@ -115,32 +144,28 @@ def _computes_powers(tree: Match, scores: Match, largest: Match) -> bool:
     problem = tree.problem
     if not isinstance(problem, Elementwise) or problem.destination.element != FLOAT:
         return False
-    *_, difference, power = [None, *problem.value.nodes]
-    return (
-        len(problem.value.nodes) == 4  # noqa: PLR2004
-        and isinstance(power, UnaryNode)
-        and power.name == "exp"
-        and isinstance(difference, InstructionNode)
-        and difference.operation.opcode == "fsub"
-        and power.operands == (3 - 1,)
-        and _reads(tree, problem.value, difference.operands[0], scores)
-        and _reads(tree, problem.value, difference.operands[1], largest)
+    power, difference = problem.value.nodes[-1], problem.value.nodes[2:3]
+    if not isinstance(power, UnaryNode) or (power.name, power.operands) != ("exp", (2,)):
+        return False
+    return all(
+        isinstance(node, InstructionNode)
+        and node.operation.opcode == "fsub"
+        and _reads(tree, problem.value, node.operands[0], scores)
+        and _reads(tree, problem.value, node.operands[1], largest)
+        for node in difference
     )
 
 
 def _divides(tree: Match, powers: Match, total: Match) -> bool | None:
     """Whether the division of a tree E / L may be done after the product; None if it is none."""
     problem = tree.problem
-    if not isinstance(problem, Elementwise):
+    if not isinstance(problem, Elementwise) or len(problem.value.nodes) != _NARROWED_QUOTIENT:
         return None
-    quotient, *narrowed = problem.value.nodes[2:] or (None,)
-    if not isinstance(quotient, InstructionNode) or quotient.operation.opcode != "fdiv":
+    quotient, narrowed = problem.value.nodes[2:]
+    is_quotient = isinstance(quotient, InstructionNode) and quotient.operation.opcode == "fdiv"
+    is_narrowed = isinstance(narrowed, InstructionNode) and narrowed.operation.opcode == "fptrunc"
+    if not isinstance(quotient, InstructionNode) or not (is_quotient and is_narrowed):
         return None
-    if not (_reads(tree, problem.value, quotient.operands[0], powers)):
-        return None
-    if not _reads(tree, problem.value, quotient.operands[1], total) or len(narrowed) > 1:
-        return None
-    is_narrowed = all(
-        isinstance(n, InstructionNode) and n.operation.opcode == "fptrunc" and n.operands == (2,) for n in narrowed
-    )
-    return bool(_REASSOCIATED & set(quotient.operation.flags)) if is_narrowed else None
+    reads = _reads(tree, problem.value, quotient.operands[0], powers)
+    reads = reads and _reads(tree, problem.value, quotient.operands[1], total)
+    return bool(_REASSOCIATED & set(quotient.operation.flags)) if reads else None

@@ -173,14 +173,14 @@ class _Rows:
         scalars = [self.kernel.scalars[scalar] for scalar in part.scalars]
         emitter = ExpressionEmitter(self.b, value, bases, scalars)
         known = {
-            at: self._leaf(part, emitter, at, node, number, place)
+            at: self._leaf(part, emitter, node, number, place)
             for at, node in enumerate(value.nodes)
             if isinstance(node, MatrixLeaf)
         }
         return emitter.result(place, known)
 
     def _leaf(
-        self, part: RowFusionPart, emitter: ExpressionEmitter, at: int, leaf: MatrixLeaf, number: int, place: ResultTile
+        self, part: RowFusionPart, emitter: ExpressionEmitter, leaf: MatrixLeaf, number: int, place: ResultTile
     ) -> Value:
         """A leaf: what the thread holds, or what it loads, and holds for the parts that follow."""
         pointer, is_row = part.pointers[1 + leaf.pointer], leaf.view.cols > 1
