@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I64, PTR, VOID, PointerType, StructType, Type
 from tlx.ir.values import Text, Value, const_int
+from tlx.legalize.nvidia.held_operands import multiply_held
 from tlx.legalize.nvidia.operations import SHARED_SPACE, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 
@@ -61,6 +62,19 @@ class WarpgroupOperations:
         type_ = StructType((FLOAT,) * count)
         sums = _assembly(b, "\\0A".join(lines), ",".join(constraints), type_, [*acc, *descriptors])
         return [extract(b, sums, k, FLOAT) for k in range(count)]
+
+    def multiply_held(
+        self,
+        b: Builder,
+        product: GroupProduct,
+        acc: Sequence[Value],
+        lhs: Sequence[Sequence[Value]],
+        rhs: Sequence[SharedOperand],
+        columns: int,
+    ) -> list[Value]:
+        """wgmma.mma_async with A in registers."""
+        descriptors = [_descriptor(b, operand) for operand in rhs]
+        return multiply_held(b, product, acc, lhs, descriptors, (columns, rhs[0].k_lines))
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""

@@ -52,6 +52,7 @@ declare void @emu_mma_su(ptr, ptr, ptr, ptr)
 declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
 declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32)
+declare void @emu_wgmma_held(ptr, i32, i32, ptr, i32, i32)
 declare void @emu_wgmma_wait(i32)
 declare float @exp2f(float)
 declare void @emu_load(ptr, i64)
@@ -123,6 +124,8 @@ def _without_assembly(line: str) -> str:
     text, result = match["text"], match["result"]
     if text.startswith("fence"):
         return ""
+    if _HELD.search(text):
+        return _with_held_operands(match)
     if result is None:
         return "  call void @emu_wgmma_wait(i32 1)"
     lines: list[str] = []
@@ -141,6 +144,26 @@ def _without_assembly(line: str) -> str:
         )
     else:
         lines.append("  call void @emu_wgmma_wait(i32 0)")
+    return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %sums"])
+
+
+_HELD: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \{[^}]*\}, \S+ 1, 1, 1, (\d);")
+
+
+def _with_held_operands(match: re.Match[str]) -> str:
+    """Products whose left operand is in registers, as a call of the emulator that takes them after the sums."""
+    result, products = match["result"], _HELD.findall(match["text"])
+    columns, element, by_k = products[0]
+    arguments = match["args"].split(", ")
+    numbers, descriptors = ([a for a in arguments if a.startswith("i64") == is_wide] for is_wide in (False, True))
+    lines: list[str] = []
+    for memory, size, values in (("sums", "i32", numbers), ("descriptors", "i64", descriptors)):
+        for k, value in enumerate(values):
+            lines.append(f"  {result}.{memory}.{k} = getelementptr {size}, ptr %{memory}, i64 {k}")
+            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    flags = f"i32 {int(element == 'f16')}, i32 {by_k}"
+    call = f"i32 {columns}, i32 {len(products)}, ptr %descriptors, {flags}"
+    lines.append(f"  call void @emu_wgmma_held(ptr %sums, {call})")
     return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %sums"])
 
 

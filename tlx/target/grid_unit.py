@@ -282,6 +282,18 @@ class GroupOperations(Protocol):
         """Start the products of some steps along K; returns the sums, which are not complete yet."""
         ...
 
+    def multiply_held(
+        self,
+        b: Builder,
+        product: GroupProduct,
+        acc: Sequence[Value],
+        lhs: Sequence[Sequence[Value]],
+        rhs: Sequence[SharedOperand],
+        columns: int,
+    ) -> list[Value]:
+        """The same with left operands in registers, four for each step: of a warp's 16 rows, as those of fragments."""
+        ...
+
     def wait(self, b: Builder) -> None:
         """Wait for all products but those of the last `multiply`."""
         ...

@@ -20,7 +20,7 @@ Lines in shared memory have 128 bytes, and are swizzled as those of products (`t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -34,16 +34,23 @@ from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.grid_unit import FragmentProduct, GridUnit
+from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct, SharedOperand
 
-_WARPS: Final = 4
+_GROUP: Final = 4
+"""Warps of a group."""
 _CHUNK: Final = 16
 _PER_CHUNK: Final = 8
 _LINE: Final = 128
 _LINE_CHUNKS: Final = 8
 _STAGES: Final = 2
 _POSITIONS: Final = 64
-"""Positions of a tile of K and V."""
+"""Positions of a tile of K and V, for products of fragments."""
+_GROUP_POSITIONS: Final = 128
+_GROUPS: Final = 2
+"""The same for products of groups, and their groups."""
+_REGISTERS: Final = 65536
+_OTHERS: Final = 32
+"""Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
 _DEPTH: Final = 16
 _ROWS: Final = 16
 _COLUMNS: Final = 8
@@ -51,8 +58,6 @@ _LONGEST: Final = 256
 """Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
 _WIDE: Final = 128
 """Elements of a row of V from which a warp has 16 rows only."""
-_KEPT: Final = 64
-"""Elements of a row of Q up to which it stays in registers."""
 _LOG2_E: Final = 1.4426950408889634
 _LOG2_E_HIGH: Final = 1.44269502162933349609375
 _LN_2: Final = 0.6931471805599453
@@ -81,6 +86,14 @@ def has_attention_kernel(grid: GridUnit, problem: Attention) -> bool:
     return fits and _unit_of(grid, problem) is not None and _Plan.of(grid, problem, 1).shared <= grid.shared_bytes
 
 
+def _group_of(grid: GridUnit, problem: Attention) -> GroupProduct | None:
+    """The product of groups for both products, if there is one; it is of the same types as that of fragments."""
+    unit, sizes = _unit_of(grid, problem), (_GROUP * _ROWS, _DEPTH)
+    groups = [g for g in grid.products if isinstance(g, GroupProduct) and (g.rows, g.depth) == sizes]
+    types = None if unit is None else (unit.lhs, unit.rhs, unit.accumulator)
+    return next((group for group in groups if (group.lhs, group.rhs, group.accumulator) == types), None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """How a block computes its rows.
@@ -88,24 +101,42 @@ class _Plan:
     Attributes:
         problem: What is computed.
         fragments: Fragments of 16 rows of a warp.
+        warps: Warps of a block.
+        positions: Positions of a tile of K and V.
+        group: The product of groups of warps; None if each warp multiplies fragments.
     """
 
     problem: Attention
     fragments: int
+    warps: int
+    positions: int
+    group: GroupProduct | None
 
     @classmethod
     def of(cls, grid: GridUnit, problem: Attention, iterations: int) -> _Plan:
-        """The most rows of a block for which all multiprocessors have one."""
-        large = cls(problem, 2)
-        tiles = -(-problem.scores.m // large.rows) * iterations
+        """The first of the plans for which all multiprocessors have a block; else the last."""
+        group = _group_of(grid, problem)
         is_narrow = problem.product.n <= _WIDE and problem.scores.k <= _WIDE
-        fits = is_narrow and tiles >= grid.multiprocessors and large.shared <= grid.shared_bytes
-        return large if fits else cls(problem, 1)
+        if group is not None and is_narrow:
+            plans = [cls(problem, 1, n * _GROUP, _GROUP_POSITIONS, group) for n in range(_GROUPS, 0, -1)]
+        else:
+            plans = [cls(problem, n, _GROUP, _POSITIONS, None) for n in ((2, 1) if is_narrow else (1,))]
+        plans = [plan for plan in plans if plan.shared <= grid.shared_bytes] or plans[-1:]
+        busy = grid.multiprocessors
+        return next((plan for plan in plans if -(-problem.scores.m // plan.rows) * iterations >= busy), plans[-1])
 
     @property
     def rows(self) -> int:
         """Rows of a block."""
-        return _WARPS * self.fragments * _ROWS
+        return self.warps * self.fragments * _ROWS
+
+    def resident(self, grid: GridUnit) -> int:
+        """Blocks that a multiprocessor runs at once at least."""
+        steps, outputs = (-(-size // _DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
+        held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
+        held += 4 * steps if self.group is not None else 0
+        by_registers = _REGISTERS // (self.warps * grid.warp * min(held + _OTHERS, 255))
+        return max(1, min(2, by_registers, grid.shared_bytes // self.shared))
 
     @property
     def query_bytes(self) -> int:
@@ -115,12 +146,12 @@ class _Plan:
     @property
     def key_bytes(self) -> int:
         """Bytes of a tile of K."""
-        return _POSITIONS * _boxes(self.problem.scores.k) * _LINE
+        return self.positions * _boxes(self.problem.scores.k) * _LINE
 
     @property
     def stage_bytes(self) -> int:
         """Bytes of a stage: tiles of K and V."""
-        return self.key_bytes + _POSITIONS * _boxes(self.problem.product.n) * _LINE
+        return self.key_bytes + self.positions * _boxes(self.problem.product.n) * _LINE
 
     @property
     def shared(self) -> int:
@@ -148,7 +179,7 @@ def attention_grid_kernel(
     pointers = [*(view.element for view in views), *leaves]
     kernel = GridKernel(module, grid, name, pointers, scalars, iterations, -(-problem.scores.m // plan.rows))
     _AttentionKernel(kernel, plan).emit()
-    return kernel.finish(_WARPS * grid.warp, plan.shared, 2 if 2 * plan.shared <= grid.shared_bytes else 1)
+    return kernel.finish(plan.warps * grid.warp, plan.shared, plan.resident(grid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +198,12 @@ class _Lines:
         view: The operand, whose rows are the lines.
         pointer: Its first element.
         count: Lines of a tile.
+        warps: Warps of the block.
     """
 
-    def __init__(self, kernel: GridKernel, view: MatrixView, pointer: Value, count: int) -> None:
+    def __init__(self, kernel: GridKernel, view: MatrixView, pointer: Value, count: int, warps: int) -> None:
         self.kernel, self.view, self.pointer, self.count = kernel, view, pointer, count
-        b, threads = kernel.b, _WARPS * kernel.grid.warp
+        b, threads = kernel.b, warps * kernel.grid.warp
         self.boxes = _boxes(view.cols)
         self.line, self.chunk = kernel.divided(kernel.thread, _LINE_CHUNKS)
         self.step = threads // _LINE_CHUNKS
@@ -253,16 +285,17 @@ class _AttentionKernel:
         assert unit is not None
         self.unit, self.shared = unit, self.operations.shared(b)
         _, q, k, v = kernel.pointers[:4]
-        self.queries = _Lines(kernel, scores.a, q, plan.rows)
-        self.keys = _Lines(kernel, scores.b.transposed, k, _POSITIONS)
-        self.values = _Lines(kernel, product.b, v, _POSITIONS)
+        self.queries = _Lines(kernel, scores.a, q, plan.rows, plan.warps)
+        self.keys = _Lines(kernel, scores.b.transposed, k, plan.positions, plan.warps)
+        self.values = _Lines(kernel, product.b, v, plan.positions, plan.warps)
         self.left, self.right = _Places(kernel, lines_first=True), _Places(kernel, lines_first=False)
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         group, quad = kernel.divided(self.lane, 4)
         self.warp_line = b.mul(warp, plan.fragments * _ROWS)
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
         self.column = b.mul(quad, 2)
-        self.tiles = -(-scores.n // _POSITIONS)
+        self.positions = plan.positions
+        self.tiles = -(-scores.n // plan.positions)
         self.depth = -(-scores.k // _DEPTH)
         self.outputs = -(-product.n // _DEPTH) * 2
         self.kept: list[list[Value]] = []
@@ -273,6 +306,11 @@ class _AttentionKernel:
         """Emit it."""
         plan, b = self.plan, self.b
         self.queries.copy(b.mul(self.kernel.tile, plan.rows), self.shared)
+        if plan.group is not None:
+            self.operations.commit(b)
+            self.operations.wait(b, 0)
+            self.operations.barrier(b)
+            self.kept = [self._query(0, step) for step in range(self.depth)]
         sums: list[Value] = [zero(FLOAT)] * (plan.fragments * self.outputs * 4)
         if self.problem.is_reassociated:
             sums, rows = self._pass(sums, self._start(), self._running, with_values=True)
@@ -320,6 +358,8 @@ class _AttentionKernel:
             sums, state = loop.carried[:count], loop.carried[count:]
             rows = _Rows(state[: len(state) // 2], state[len(state) // 2 :])
             self.operations.wait(b, 0)
+            if plan.group is not None:
+                plan.group.operations.fence(b)
             self.operations.barrier(b)
             current = b.binary("and", number, const_int(I32, _STAGES - 1))
             if tiles > 1:
@@ -328,7 +368,7 @@ class _AttentionKernel:
                     other = b.binary("and", following, const_int(I32, _STAGES - 1))
                     self._copy_stage(following, other, with_values=with_values)
             stage = b.gep(I8, self.shared, as_index(b, b.add(b.mul(current, plan.stage_bytes), plan.query_bytes)))
-            scores = self._scores(stage, b.mul(number, _POSITIONS))
+            scores = self._scores(stage, b.mul(number, self.positions))
             sums, weights, rows = step(sums, scores, rows)
             if with_values:
                 sums = self._with_values(sums, weights, b.gep(I8, stage, plan.key_bytes))
@@ -340,7 +380,7 @@ class _AttentionKernel:
         """Start the copies of a tile of positions to a stage (both i32)."""
         b, plan = self.b, self.plan
         to = b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes)))
-        first = b.mul(number, _POSITIONS)
+        first = b.mul(number, self.positions)
         self.keys.copy(first, to)
         if with_values:
             self.values.copy(first, b.gep(I8, to, plan.key_bytes))
@@ -357,13 +397,19 @@ class _AttentionKernel:
 
     def _products(self, stage: Value) -> list[list[Value]]:
         """Q @ K of a tile: for each fragment of rows, four sums for each 8 positions."""
-        b, unit, fragments = self.b, self.unit, range(self.plan.fragments)
-        blocks = _POSITIONS // _COLUMNS
+        b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
+        blocks = self.positions // _COLUMNS
+        if group is not None:
+            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * _LINE, line_bytes=_LINE)
+            steps = [self._moved(tile, step * 2 * _CHUNK) for step in range(self.depth)]
+            zeros = [zero(FLOAT)] * (4 * blocks)
+            started = group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)
+            return [group.operations.complete(b, started)]
         sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
         for step in range(self.depth):
             rows = [self._query(fragment, step) for fragment in fragments]
             for pair in range(blocks // 2):
-                address = self.right.address(self.kernel, stage, _POSITIONS, pair * _DEPTH, step)
+                address = self.right.address(self.kernel, stage, self.positions, pair * _DEPTH, step)
                 loaded = self.operations.load_fragments(b, address, transposed=False)
                 for half in range(2):
                     at = 4 * (2 * pair + half)
@@ -373,12 +419,24 @@ class _AttentionKernel:
                         sums[fragment][at : at + 4] = unit.multiply(b, acc, rows[fragment], columns)
         return sums
 
+    def _moved(self, tile: SharedOperand, distance: int) -> SharedOperand:
+        """The part of a tile of K that begins so many bytes into its lines."""
+        box, within = divmod(distance, _LINE)
+        return replace(tile, address=self.b.gep(I8, tile.address, box * tile.box_bytes + within))
+
     def _with_values(self, sums: list[Value], weights: list[list[Value]], tile: Value) -> list[Value]:
         """The sums with the product of weights (as fragments of 16 positions) and a tile of V added."""
         b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
-        for step in range(_POSITIONS // _DEPTH):
+        group, steps = self.plan.group, range(self.positions // _DEPTH)
+        if group is not None:
+            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * _LINE, line_bytes=_LINE)
+            parts = [replace(whole, address=b.gep(I8, tile, step * _DEPTH * _LINE)) for step in steps]
+            left = [weights[0][4 * step : 4 * step + 4] for step in steps]
+            started = group.operations.multiply_held(b, group, sums, left, parts, self.outputs * _COLUMNS)
+            return group.operations.complete(b, started)
+        for step in steps:
             for pair in range(self.outputs // 2):
-                address = self.left.address(self.kernel, tile, _POSITIONS, step * _DEPTH, pair)
+                address = self.left.address(self.kernel, tile, self.positions, step * _DEPTH, pair)
                 loaded = self.operations.load_fragments(b, address, transposed=True)
                 for half in range(2):
                     for fragment in fragments:
@@ -398,7 +456,7 @@ class _AttentionKernel:
             fragment, half = divmod(number, 2)
             line: list[Value] = []
             row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
-            for block in range(_POSITIONS // _COLUMNS):
+            for block in range(self.positions // _COLUMNS):
                 column = b.add(first, b.add(self.column, block * _COLUMNS))
                 at = 4 * block + 2 * half
                 line += self._epilogue(gemm, self.kernel.pointers[4:], row, column, products[fragment][at : at + 2])
@@ -413,7 +471,7 @@ class _AttentionKernel:
         result: list[Value] = []
         for start in range(0, 2, width):
             at = b.add(column, start)
-            is_inside = b.icmp("ult", at, gemm.n) if gemm.n % _POSITIONS else None
+            is_inside = b.icmp("ult", at, gemm.n) if gemm.n % self.positions else None
             values = list(sums[start : start + width])
             if gemm.epilogue is not None:
                 values = self._expression(gemm, pointers, row, at, values)
@@ -429,7 +487,7 @@ class _AttentionKernel:
         assert value is not None
         if gemm.m % self.plan.rows:
             row = b.umin(row, gemm.m - 1)
-        if gemm.n % _POSITIONS:
+        if gemm.n % self.positions:
             column = b.umin(column, gemm.n - width)
         place = row_tile(width, as_index(b, row), as_index(b, column))
         emitter = ExpressionEmitter(
