@@ -40,9 +40,8 @@ def attention(
     s = g.convert(g.matmul(q, k.transpose(0, 2, 1), scores), "float32") * depth**-0.5
     if masked:
         s = s + g.parameter("mask", (rows, positions), "float32")
-    g.output(g.convert(g.softmax(s), dtype) @ v)
-    text = g.text()
-    return text.replace(" = fdiv ", " = fdiv reassoc ") if reassociated else text
+    g.output(g.convert(g.softmax(s, reassociated=reassociated), dtype) @ v)
+    return g.text()
 
 
 def expected(q: Array, k: Array, v: Array, mask: Array | float, scores: Any) -> Array:
