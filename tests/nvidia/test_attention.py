@@ -1,6 +1,7 @@
 """Attention on the emulator: one kernel, with the scores in registers."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +11,7 @@ import pytest
 
 import tlx
 from tests.nvidia.programs import lowered, normal
+from tlx.target.launches import table_of
 
 Run = Callable[..., list[Any]]
 Array = npt.NDArray[Any]
@@ -136,6 +138,22 @@ def test_large_blocks(run: Run) -> None:
     q, k, v = arrays(sizes, ml_dtypes.bfloat16)
     *_, out = run(text, q, k, v, np.zeros((2, 192, 64), q.dtype), multiprocessors=4)
     np.testing.assert_allclose(out.astype(np.float32), expected(q, k, v, 0.0, np.float32), atol=0.02)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_jax(run: Run, causal: bool) -> None:
+    """Heads are the second to last dimension; a mask is computed by a kernel before."""
+    jax: Any = pytest.importorskip("jax")
+    jit: Any = import_module("tlx.jax").jit
+    q, k, v = (normal((2, 80, 2, 64), ml_dtypes.bfloat16, seed) for seed in range(3))
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
+
+    text = jit(attend).lower(q, k, v)
+    assert [launch.kernel for launch in table_of(lowered(text))[0].launches][-1] == f"attend_{2 * causal}_attention"
+    *_, out = run(text, q, k, v, np.zeros_like(q), entry="attend")
+    np.testing.assert_allclose(out.astype(np.float32), np.asarray(attend(q, k, v), np.float32), atol=0.02)
 
 
 @pytest.mark.parametrize(
