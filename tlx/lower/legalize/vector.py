@@ -115,6 +115,11 @@ class VectorLegalizer(TileValues):
             return True
         return False
 
+    def _is_gathered(self, instruction: Instruction, rows: int, cols: int) -> bool:
+        """Whether an insertelement makes a register of numbers, rather than change a tile."""
+        is_register = rows == 1 and cols <= self.lanes(scalar_of(instruction.type))
+        return is_register and str(instruction.operands[0])[1:] not in self.shapes
+
     def _extracted(self, instruction: Instruction) -> Instruction:
         """The extraction of an element of a tile from the register that has it."""
         source, place = instruction.operands
@@ -264,7 +269,7 @@ class VectorLegalizer(TileValues):
             self.set(instruction, self._elementwise(instruction, operation, rows, cols))
         elif instruction.opcode == "shufflevector":
             self.set(instruction, self._shuffled(instruction))
-        elif instruction.opcode == "insertelement" and rows == 1 and cols <= self.lanes(element):
+        elif instruction.opcode == "insertelement" and self._is_gathered(instruction, rows, cols):
             self._keep(instruction)
             self.set(instruction, Registers(element, 1, cols, self.lanes(element), ((instruction.value,),)))
         else:

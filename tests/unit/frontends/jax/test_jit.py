@@ -55,6 +55,13 @@ def test_double_precision_is_converted_as_jax_does() -> None:
     np.testing.assert_array_equal(result, 2 * X)
 
 
+def test_the_maximum_with_minus_infinity_is_the_other_operand() -> None:
+    assert "llvm.maximum" not in tlx.jax.jit(lambda x: jax.nn.softmax(x)).lower(X)
+    assert "llvm.maximum" in tlx.jax.jit(lambda x: jnp.maximum(x, -1.0)).lower(X)
+    x = np.array([np.nan, -np.inf, 1], np.float32)
+    np.testing.assert_array_equal(tlx.jax.jit(lambda x: jnp.maximum(-jnp.inf, x))(x), x)
+
+
 def test_static_arguments() -> None:
     def function(x: Any, axis: int, keep: bool) -> Any:
         return x.sum(axis, keepdims=keep)
