@@ -14,10 +14,10 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, TF32, NvidiaOperations
+from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, TF32, NvidiaOperations, power_of_two
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, TF32_GROUP
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
-from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel
+from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(
@@ -67,9 +67,13 @@ TARGET: Final = Target(
     processor="sm_80",
     fused=True,
     rounds=True,
+    converts_half=True,
+    converts_bfloat=True,
+    power_of_two=power_of_two,
     vector_bytes=16,
     registers=56,
     grid=_GRID,
+    loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
     blocks=_BLOCKS,
     grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),

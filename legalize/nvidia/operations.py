@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Raw
 from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, PTR, VOID, PointerType, StructType, Type, VectorType
-from tlx.ir.values import Text, Value, const_int
+from tlx.ir.values import Keyword, Text, Value, const_int
 from tlx.target.grid_unit import BlockShape, FragmentProduct
 from tlx.target.hardware import Sign
 
@@ -120,6 +120,20 @@ class NvidiaOperations:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{order}.b16.p{SHARED_SPACE}"
         loaded = b.call_named(name, type_, [_in_space(b, address, SHARED_SPACE)], "fragments").value
         return [extract(b, loaded, k, I32) for k in range(_FRAGMENTS)]
+
+    def power_of_two(self, b: Builder, exponent: Value) -> Value:
+        """ex2.approx.ftz.f32."""
+        return b.call_named("llvm.nvvm.ex2.approx.ftz.f", FLOAT, [exponent], "power").value
+
+
+def power_of_two(b: Builder, x: Value) -> Value:
+    """ex2.approx.f32 of each element."""
+    assert isinstance(x.type, VectorType)
+    result: Value = Keyword(x.type, "undef")
+    for k in range(x.type.count):
+        element = b.extract_element(x, k)
+        result = b.insert_element(result, b.call_named("llvm.nvvm.ex2.approx.f", FLOAT, [element], "power").value, k)
+    return result
 
 
 def _in_space(b: Builder, pointer: Value, space: int) -> Value:

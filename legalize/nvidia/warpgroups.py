@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I64, VOID, PointerType, StructType
 from tlx.ir.values import Value, const_int
+from tlx.legalize.nvidia.held_operands import multiply_held
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 from tlx.target.hardware import Sign
@@ -75,6 +76,19 @@ class WarpgroupOperations:
             descriptors += [_descriptor(b, x), _descriptor(b, y)]
         lines.append("wgmma.commit_group.sync.aligned;")
         return _with_sums(b, "\\0A".join(lines), acc, descriptors)
+
+    def multiply_held(
+        self,
+        b: Builder,
+        product: GroupProduct,
+        acc: Sequence[Value],
+        lhs: Sequence[Sequence[Value]],
+        rhs: Sequence[SharedOperand],
+        columns: int,
+    ) -> list[Value]:
+        """wgmma.mma_async with A in registers."""
+        descriptors = [_descriptor(b, operand) for operand in rhs]
+        return multiply_held(b, product, acc, lhs, descriptors, (columns, rhs[0].k_lines))
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""

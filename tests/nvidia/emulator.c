@@ -196,6 +196,16 @@ void emu_ldmatrix(uint32_t *out, char *p, int transposed) {
 static float from_bfloat(uint16_t x) { uint32_t u = (uint32_t)x << 16; float f; memcpy(&f, &u, 4); return f; }
 static float from_half(uint16_t x) { _Float16 h; memcpy(&h, &x, 2); return h; }
 
+/* What LLVM calls to round to bfloat, which is passed as a half is. */
+_Float16 __truncsfbf2(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  uint16_t bits = x != x ? (u >> 16 | 0x40) : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+  _Float16 h;
+  memcpy(&h, &bits, 2);
+  return h;
+}
+
 static void mma16(float *out, const uint32_t *a, const uint32_t *b, const float *c, float (*widen)(uint16_t)) {
   int first = self / WARP * WARP;
   float A[16][16], B[16][8];
@@ -361,6 +371,38 @@ void emu_wgmma(void *sums, int columns, int steps, uint64_t *descriptors, int a_
         for (int k = 0; k < depth; k++)
           if (a_kind >= BYTES) *(uint32_t *)sum += (uint32_t)((int)A[row][k] * (int)B[k][column]);
           else *(float *)sum += A[row][k] * B[k][column];
+      }
+  }
+  started_count[g]++;
+  leave(&groups[g]);
+}
+/* The same with A in registers, four for each step, which follow the thread's sums. */
+void emu_wgmma_held(float *sums, int columns, int steps, uint64_t *descriptors, int is_half, int b_by_k) {
+  static struct { float *sums; uint64_t *descriptors; } held[THREADS];
+  static float A[64][16], B[16][256];
+  int g = self / GROUP;
+  held[self].sums = sums; held[self].descriptors = descriptors;
+  if (!meet(&groups[g], GROUP)) return;
+  if (started_count[g] == STARTED) fail("too many products that are not waited for");
+  started[g][started_count[g]].count = 0;
+  for (int step = 0; step < steps; step++) {
+    for (int t = 0; t < GROUP; t++) {
+      if (held[g * GROUP + t].descriptors[step] != descriptors[step]) fail("descriptors differ");
+      uint32_t registers[4];
+      memcpy(registers, held[g * GROUP + t].sums + columns / 2 + 4 * step, 16);
+      for (int i = 0; i < 8; i++) {
+        uint16_t x = registers[i / 2] >> 16 * (i & 1);
+        A[t / 32 * 16 + t % 32 / 4 + 8 * (i >> 1 & 1)][2 * (t % 4) + (i & 1) + 8 * (i >> 2)] =
+            is_half ? from_half(x) : from_bfloat(x);
+      }
+    }
+    for (int k = 0; k < 16; k++)
+      for (int j = 0; j < columns; j++) B[k][j] = operand(g, descriptors[step], j, k, b_by_k, is_half);
+    for (int t = 0; t < GROUP; t++)
+      for (int j = 0; j < columns / 2; j++) {
+        int row = t / 32 * 16 + t % 32 / 4 + 8 * (j >> 1 & 1), column = j / 4 * 8 + t % 4 * 2 + (j & 1);
+        float *sum = held[g * GROUP + t].sums + j;
+        for (int k = 0; k < 16; k++) *sum += A[row][k] * B[k][column];
       }
   }
   started_count[g]++;

@@ -55,7 +55,9 @@ declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
 declare void @emu_mma_wide_f64(ptr, ptr, ptr, ptr)
 declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32, i32)
+declare void @emu_wgmma_held(ptr, i32, i32, ptr, i32, i32)
 declare void @emu_wgmma_wait(i32)
+declare float @exp2f(float)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
 define void @nvvm.cp.async.cg.shared.global.16(ptr %to, ptr %from) {
@@ -99,6 +101,9 @@ def _wrappers() -> str:
     text += _mma("m16n8k8.row.col.tf32", "i32", "float", (4, 2, 4), "tf32")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
+    for name in ("ftz.f", "f"):
+        text += f"define float @nvvm.ex2.approx.{name}(float %x) {{\n  %r = call float @exp2f(float %x)\n"
+        text += "  ret float %r\n}\n"
     text += _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
     return text + _mma("wide", "double", "double", (4, 2, 4), "wide_f64").replace("@nvvm.mma.wide(", "@wide.doubles(")
 
@@ -129,6 +134,8 @@ def _without_assembly(line: str) -> str:
         return f"  {result} = call {match['type']} @wide.doubles({match['args']})"
     if text.startswith("fence"):
         return ""
+    if _HELD.search(text):
+        return _with_held_operands(match)
     if result is None:
         return "  call void @emu_wgmma_wait(i32 1)"
     lines: list[str] = []
@@ -136,7 +143,7 @@ def _without_assembly(line: str) -> str:
     acc = [a for a in arguments if not a.startswith("i64")]
     for memory, element, values in (("sums", "i32", acc), ("descriptors", "i64", arguments[len(acc) :])):
         for k, value in enumerate(values):
-            lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %{memory}, i64 {k}")
+            lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %emu.{memory}, i64 {k}")
             lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
     products = _PRODUCT.findall(text)
     if products:
@@ -147,6 +154,26 @@ def _without_assembly(line: str) -> str:
         )
     else:
         lines.append("  call void @emu_wgmma_wait(i32 0)")
+    return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])
+
+
+_HELD: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \{[^}]*\}, \S+ 1, 1, 1, (\d);")
+
+
+def _with_held_operands(match: re.Match[str]) -> str:
+    """Products whose left operand is in registers, as a call of the emulator that takes them after the sums."""
+    result, products = match["result"], _HELD.findall(match["text"])
+    columns, element, by_k = products[0]
+    arguments = match["args"].split(", ")
+    numbers, descriptors = ([a for a in arguments if a.startswith("i64") == is_wide] for is_wide in (False, True))
+    lines: list[str] = []
+    for memory, size, values in (("sums", "i32", numbers), ("descriptors", "i64", descriptors)):
+        for k, value in enumerate(values):
+            lines.append(f"  {result}.{memory}.{k} = getelementptr {size}, ptr %emu.{memory}, i64 {k}")
+            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    flags = f"i32 {int(element == 'f16')}, i32 {by_k}"
+    call = f"i32 {columns}, i32 {len(products)}, ptr %emu.descriptors, {flags}"
+    lines.append(f"  call void @emu_wgmma_held(ptr %emu.sums, {call})")
     return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])
 
 

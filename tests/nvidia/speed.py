@@ -12,6 +12,7 @@ from typing import Any
 
 import tlx
 from tests.nvidia.programs import broadcast, function, tensor, typed
+from tests.nvidia.test_attention import attention
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
 
@@ -43,8 +44,13 @@ def main() -> None:
     for batch, size in ((512, 64), (256, 128)):
         batched(torch, batch, size)
     layer(torch, 4096, 4096, 4096)
+    for columns in (64, 128):
+        for rows in (512, 1024, 2048, 4096, 8192):
+            softmax_of_products(torch, rows, columns)
+    softmax_of_products(torch, 2048, 128, reassociated=False)
     for rows, columns in ((4096, 4096), (32768, 1024)):
         softmax(torch, rows, columns)
+        layer_norm(torch, rows, columns)
         addition(torch, rows, columns)
 
 
@@ -74,9 +80,9 @@ def seconds(torch: Any, call: Callable[[], Any]) -> float:
 def attempted(function: Callable[..., None]) -> Callable[..., None]:
     """The function, which prints an error so that those after it still run."""
 
-    def run(*args: Any) -> None:
+    def run(*args: Any, **options: Any) -> None:
         try:
-            function(*args)
+            function(*args, **options)
         except Exception as error:  # noqa: BLE001
             print(f"{function.__name__}{args[1:]} FAILED: {error}", flush=True)  # noqa: T201
 
@@ -249,6 +255,37 @@ def softmax(torch: Any, rows: int, columns: int) -> None:
         8 * rows * columns,
         "TB/s",
     )
+
+
+@attempted
+def layer_norm(torch: Any, rows: int, columns: int) -> None:
+    """Layer norm of rows, with a scale and a shift."""
+    g = tlx.Graph("entry")
+    x = g.parameter("x", (rows, columns))
+    g.output(g.layer_norm(x, g.parameter("scale", (columns,)), g.parameter("shift", (columns,))))
+    given = [torch.randn(*shape, device="cuda") for shape in ((rows, columns), (columns,), (columns,))]
+    module = tlx.compile(g.text(), "nvidia", opt_level=3)
+    peer = lambda: torch.nn.functional.layer_norm(given[0], (columns,), *given[1:])  # noqa: E731
+    arrays = [*given, torch.empty_like(given[0])]
+    compare(torch, f"layer norm {rows}x{columns} float", module, arrays, peer, 8 * rows * columns, "TB/s")
+
+
+@attempted
+def softmax_of_products(torch: Any, rows: int, columns: int, *, reassociated: bool = True) -> None:
+    """Attention of 16 heads beside PyTorch's flash attention."""
+    q, k, v = (torch.randn(1, 16, rows, columns, device="cuda").bfloat16() for _ in range(3))
+    module = tlx.compile(
+        attention((16, rows, rows, columns, columns), reassociated=reassociated), "nvidia", opt_level=3
+    )
+    kernels = import_module("torch.nn.attention")
+
+    def peer() -> Any:
+        with kernels.sdpa_kernel(kernels.SDPBackend.FLASH_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)[0]
+
+    arrays = [q[0], k[0], v[0], torch.empty_like(q[0])]
+    title = f"attention 16x{rows}x{columns}{'' if reassociated else ' exact'}"
+    compare(torch, title, module, arrays, peer, 64 * rows * rows * columns, "TFLOP/s")
 
 
 @attempted

@@ -8,7 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import broadcast, function, integers, normal, reduction, tensor, typed
+import tlx
+from tests.nvidia.programs import broadcast, function, integers, lowered, normal, reduction, tensor, typed
+from tlx.target.launches import table_of
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., list[Any]]
@@ -122,14 +124,66 @@ def test_softmax(run: Run) -> None:
     np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(40, 2000), (4, 24000), (300, 333)], ids=str)
-def test_rows(run: Run, rows: int, columns: int) -> None:
-    """Rows of softmax are computed by one kernel; rows of 24000 numbers are too long for shared memory."""
+def softmax_text(rows: int, columns: int) -> str:
+    """examples/softmax.ll of other extents."""
     text = (ROOT / "examples" / "softmax.ll").read_text()
-    text = text.replace("512000", str(rows * columns)).replace("1000", str(columns)).replace("512", str(rows))
+    return text.replace("512000", str(rows * columns)).replace("1000", str(columns)).replace("512", str(rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "threads"),
+    [(40, 2000, 128), (4, 24000, 1024), (300, 333, 128), (4, 36000, 256)],
+    ids=str,
+)
+def test_rows(run: Run, rows: int, columns: int, threads: int) -> None:
+    """Rows of softmax are computed by one kernel; 36,000 numbers are too many for registers and for shared memory."""
+    text = softmax_text(rows, columns)
+    ((launch,),) = [table.launches for table in table_of(lowered(text))]
+    assert launch.block == threads
     x, y = run(text, normal((rows, columns), np.float32), np.zeros((rows, columns), np.float32), entry="softmax")
     exponentials = np.exp(x - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=2e-5, atol=1e-9)
+
+
+def test_rows_of_doubles(run: Run) -> None:
+    """Threads do not exchange doubles: intermediate rows are in shared memory."""
+    text = softmax_text(40, 500).replace("float", "double").replace("f32", "f64")
+    x, y = run(text, normal((40, 500), np.float64), np.zeros((40, 500), np.float64), entry="softmax")
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [("bfloat16", 768), ("float16", 250), ("float32", 4096), ("float32", 7)], ids=str
+)
+def test_layer_norm(run: Run, dtype: str, columns: int) -> None:
+    """Scale and shift are read by all rows; the last block may have fewer rows."""
+    g, shape = tlx.Graph("f"), (6000 // columns * 10 + 1, columns)
+    x = g.parameter("x", shape, dtype)
+    g.output(g.layer_norm(x, g.parameter("scale", (columns,), dtype), g.parameter("shift", (columns,), dtype)))
+    kind: Any = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.dtype(dtype)
+    given = [normal(each, kind, seed) for seed, each in enumerate((shape, (columns,), (columns,)))]
+    *_, y = run(g.text(), *given, np.zeros(shape, kind))
+    wide, scale, shift = (each.astype(np.float64) for each in given)
+    centred = wide - wide.mean(axis=1, keepdims=True)
+    want = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5) * scale + shift
+    error = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5}[dtype]
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=error, atol=error)
+
+
+def test_extremes_of_exp(run: Run) -> None:
+    """Subnormal, infinite and undefined results, and those next to them."""
+    body = f"""{tensor("a", "x", "float", (4, 8))}
+  %r = call <32 x float> @llvm.tensor.exp(token %a)
+  store <32 x float> %r, ptr %y
+"""
+    numbers = [0, -0.0, 1e-30, -1e-40, 1, -1, 88, 88.72, 88.722835, 88.7229, 89, 1e30, -87, -87.3, -87.34, -90, -103]
+    numbers += [-103.9, -104.5, -110, -1e30, np.inf, -np.inf, np.nan, 0.5, -0.7, 20, -20, 60.5, -60.5, 3, -3]
+    x = np.array(numbers, np.float32).reshape(4, 8)
+    _, y = run(function(["x", "y"], body), x, np.zeros((4, 8), np.float32))
+    with np.errstate(over="ignore"):
+        want = np.exp(x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(y, want, rtol=4 * 2**-23, atol=2**-148)
 
 
 def test_layer(run: Run) -> None:

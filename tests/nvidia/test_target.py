@@ -17,6 +17,7 @@ import pytest
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
 from tests.nvidia.programs import function, lowered, normal, tensor, typed, with_grids
+from tests.nvidia.test_attention import attention
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
 from tlx.api.call import ArgumentError
@@ -44,6 +45,8 @@ PROGRAMS = {
     "bytes": bytes_product("smma", 1024, 1024, 512, "nn"),
     "mixed-bytes": bytes_product("usmma", 1024, 1024, 512, "nt"),
     "convolution": convolved("bfloat", (8, 64, 58, 58), (64, 64, 3, 3), (0, 2, 3, 1))[0],
+    "attention": attention((16, 1024, 1024, 64, 64), reassociated=True),
+    "exact-attention": attention((16, 1000, 1000, 64, 64)),
     "channels-first": convolved("half", (2, 24, 19, 19), (32, 24, 3, 3), (0, 1, 2, 3), 2)[0],
 }
 
@@ -66,15 +69,16 @@ def test_the_assembler_accepts_the_code(name: str, processor: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
-def test_llvm_19_writes_ptx(processor: str) -> None:
+@pytest.mark.parametrize(("name", "kernel"), [("large", "f_0_matmul"), ("attention", "f_0_attention")])
+def test_llvm_19_writes_ptx(name: str, kernel: str, processor: str) -> None:
     compiler = shutil.which("llc-19")
     if compiler is None:
         pytest.skip("llc-19 is not installed")
-    text = with_platform(lowered(PROGRAMS["large"], processor), TRIPLE)
+    text = with_platform(lowered(PROGRAMS[name], processor), TRIPLE)
     command = [compiler, "-march=nvptx64", f"-mcpu={processor}", "-O2", "-o", "-"]
     result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert ".visible .entry f_0_matmul(" in result.stdout
+    assert f".visible .entry {kernel}(" in result.stdout
     assert ("wgmma" if processor == "sm_90a" else "mma.sync") in result.stdout
 
 

@@ -10,6 +10,7 @@ from tlx.graph.contraction.convolution import Convolutions
 from tlx.graph.reductions import Axes
 from tlx.graph.value import Operand, Value
 from tlx.intrinsics.numpy_types import is_float
+from tlx.lower.operations import ElementwiseOp
 
 _ERF_LIMIT: Final = 4.0  # where erf rounds to 1 in float
 _ERF_P: Final = (
@@ -33,13 +34,21 @@ _ERF_Q: Final = (
 class Composites(Convolutions):
     """What models are written in; half and bfloat are computed in float."""
 
-    def softmax(self, x: Operand, axis: int = -1) -> Value:
-        """`exp(x) / sum(exp(x))` along a dimension, without overflow."""
+    def softmax(self, x: Operand, axis: int = -1, *, reassociated: bool = False) -> Value:
+        """`exp(x) / sum(exp(x))` along a dimension, without overflow.
+
+        Args:
+            x: A tensor.
+            axis: The dimension.
+            reassociated: Whether the division may follow a product of the result, as in attention on a GPU.
+        """
         value = self._value("softmax", x)
         wide = self._accumulated(value)
         along = self._axis("softmax", axis, value.rank)
         powers = self.exp(self.subtract(wide, self.max(wide, along, keep=True)))
-        return self.convert(self.divide(powers, self.sum(powers, along, keep=True)), value.dtype)
+        operands = self._pair("softmax", powers, self.sum(powers, along, keep=True))
+        division = ElementwiseOp("fdiv", ("reassoc",) if reassociated else ())
+        return self.convert(self._map("softmax", division, operands, wide.dtype), value.dtype)
 
     def layer_norm(
         self,

@@ -210,8 +210,8 @@ def combine_identity(operation: str, element: Type) -> Constant:
 
 def emit_fcmp(b: Builder, predicate: str, x: Value, y: Value) -> Value:
     """`fcmp`."""
-    assert isinstance(x.type, VectorType)
-    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, I1), [x, y], "cmp")
+    type_ = VectorType(x.type.count, I1) if isinstance(x.type, VectorType) else I1
+    return ElementwiseOp("fcmp", (), predicate).emit(b, type_, [x, y], "cmp")
 
 
 def _are_floats(x: Value) -> bool:

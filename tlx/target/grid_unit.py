@@ -5,6 +5,8 @@ A warp is a set of threads that run in step. The operands of a fragment product 
     rows x depth by depth x columns, accumulated in rows x columns
     thread t holds, for i = t / 4 and j = 2 (t mod 4), the sums (i, j), (i, j + 1), (i + rows / 2, j), ...
 
+    and as left operand, the same elements of two such products side by side
+
 A fragment is loaded from shared memory as four matrices of 8 lines x 16 bytes; thread t passes the address of line
 t mod 8 of matrix t / 8. Transposed loads swap lines and elements of each matrix.
 """
@@ -79,6 +81,10 @@ class GridOperations(Protocol):
 
     def load_fragments(self, b: Builder, address: Value, *, transposed: bool) -> list[Value]:
         """Four matrices of 8 lines x 16 bytes of shared memory, spread over the warp: an i32 of each."""
+        ...
+
+    def power_of_two(self, b: Builder, exponent: Value) -> Value:
+        """2 to the power of a float, with a relative error of 2^-22; subnormal results are zero."""
         ...
 
 
@@ -301,6 +307,18 @@ class GroupOperations(Protocol):
         columns: int,
     ) -> list[Value]:
         """Start the products of some steps along K; returns the sums, which are not complete yet."""
+        ...
+
+    def multiply_held(
+        self,
+        b: Builder,
+        product: GroupProduct,
+        acc: Sequence[Value],
+        lhs: Sequence[Sequence[Value]],
+        rhs: Sequence[SharedOperand],
+        columns: int,
+    ) -> list[Value]:
+        """The same with left operands in registers, four for each step: of a warp's 16 rows, as those of fragments."""
         ...
 
     def wait(self, b: Builder) -> None:

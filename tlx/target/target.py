@@ -103,12 +103,16 @@ class Target:
         masked_bits: Element widths that masked loads and stores have instructions for.
         widened_bytes: Sizes of vectors for which LLVM accesses a whole register, even beyond the end of an array.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
+        converts_bfloat: Whether floats are rounded to bfloat by an instruction that LLVM selects; else by integer
+            arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits.
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
         float_instructions: Instructions for mathematical functions, if there are any.
+        power_of_two: (builder, x) -> 2^x of a register of floats, with a relative error of 2^-22, also where that is
+            subnormal; None without such an instruction.
         permutes: Instructions that permute elements of registers, if there are any.
 
     Products:
@@ -169,11 +173,13 @@ class Target:
     masked_bits: tuple[int, ...] = ()
     widened_bytes: tuple[int, ...] = ()
     converts_half: bool = False
+    converts_bfloat: bool = False
     half_conversions: HalfConversions | None = None
     rounds: bool = False
     selects_nan: bool = True
     bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
+    power_of_two: Callable[[Builder, Value], Value] | None = None
     permutes: Permutes | None = None
 
     dots: tuple[Dot, ...] = ()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
+from tlx.frontends.jax.operations.shapes import number_of
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Graph, Value
 from tlx.intrinsics.numpy_types import is_float
@@ -21,6 +23,15 @@ def _unary(name: str) -> Rule:
 
 def _binary(name: str) -> Rule:
     return Rule(lambda c: [c.graph.binary(name, *c.operands)], f'`binary("{name}", x, y)`')
+
+
+def _maximum(c: Context) -> Results:
+    """The maximum; softmax has one with -infinity, which is its other operand."""
+    x, y = c.operands
+    for operand, other in ((x, y), (y, x)):
+        if is_float(operand.dtype) and number_of(operand) == -math.inf:
+            return [other]
+    return [c.graph.maximum(x, y)]
 
 
 def _composed(function: Callable[[Graph, Value], Value], text: str) -> Rule:
@@ -198,7 +209,7 @@ RULES: Final[dict[str, Rule]] = {
     "stablehlo.log": _unary("log"),
     "stablehlo.log_plus_one": _composed(_log_plus_one, "`log` and a quotient"),
     "stablehlo.logistic": _unary("sigmoid"),
-    "stablehlo.maximum": _binary("maximum"),
+    "stablehlo.maximum": Rule(_maximum, '`binary("maximum", x, y)`'),
     "stablehlo.minimum": _binary("minimum"),
     "stablehlo.multiply": _logical("and", "multiply"),
     "stablehlo.negate": _unary("negative"),

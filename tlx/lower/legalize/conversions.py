@@ -72,6 +72,8 @@ def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -
 def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Value:
     """A register of float as bfloat or half, rounded to nearest even."""
     count = _count(register)
+    if to == BFLOAT and target.converts_bfloat:
+        return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, BFLOAT)), VectorType(count, I16))
     if to == BFLOAT:
         return round_to_bfloat(b, register)
     if not target.converts_half:

@@ -187,9 +187,10 @@ def divided(
 ) -> list[Value]:
     """Quotients of registers, in about the same time for all operands: see `tlx.lower.legalize.math.division`.
 
-    Quotients of half are computed in float, where none is subnormal. The builder may be in another block afterwards.
+    Quotients of half are computed in float, where none is subnormal, and machines with grids take the same time for all
+    operands. The builder may be in another block afterwards.
     """
-    if element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused:
+    if element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused or target.grid is not None:
         return _by_instruction(b, target, operation, element, numerators, divisors)
     results: list[Value] = []
     for start in range(0, len(numerators), _GUARDED_REGISTERS):

@@ -20,8 +20,8 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, has_no_subnormals, is_nontemporal, is_short
 from tlx.ir.rewrite import rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.types import BFLOAT, FLOAT, Type, VectorType, scalar_of
-from tlx.ir.values import Local, Value
+from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, scalar_of
+from tlx.ir.values import ConstInt, Local, Value, const_int
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.conversions import bfloats_with_subnormals
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call
@@ -110,7 +110,26 @@ class VectorLegalizer(TileValues):
         if instruction.result is not None and instruction.result in self.shapes:
             self.plain(instruction)
             return True
+        if instruction.opcode == "extractelement" and str(instruction.operands[0])[1:] in self.shapes:
+            self._keep(self._extracted(instruction))
+            return True
         return False
+
+    def _is_gathered(self, instruction: Instruction, rows: int, cols: int) -> bool:
+        """Whether an insertelement makes a register of numbers, rather than change a tile."""
+        is_register = rows == 1 and cols <= self.lanes(scalar_of(instruction.type))
+        return is_register and str(instruction.operands[0])[1:] not in self.shapes
+
+    def _extracted(self, instruction: Instruction) -> Instruction:
+        """The extraction of an element of a tile from the register that has it."""
+        source, place = instruction.operands
+        tile = self.flat(source, *self.shapes[str(source)[1:]])
+        assert isinstance(place, ConstInt)
+        assert tile.rows == 1
+        number, lane = divmod(place.value, tile.lanes)
+        register, at = tile.flat()[number], const_int(I32, lane)
+        text = f"%{instruction.result} = extractelement {register.typed}, {at.typed}"
+        return Instruction("extractelement", instruction.type, [register, at], text, instruction.result)
 
     def operation(self, op: TensorOp) -> None:
         """Legalise a tensor operation."""
@@ -250,9 +269,9 @@ class VectorLegalizer(TileValues):
             self.set(instruction, self._elementwise(instruction, operation, rows, cols))
         elif instruction.opcode == "shufflevector":
             self.set(instruction, self._shuffled(instruction))
-        elif instruction.opcode == "insertelement" and (rows, cols) == (1, 1):
+        elif instruction.opcode == "insertelement" and self._is_gathered(instruction, rows, cols):
             self._keep(instruction)
-            self.set(instruction, Registers(element, 1, 1, self.lanes(element), ((instruction.value,),)))
+            self.set(instruction, Registers(element, 1, cols, self.lanes(element), ((instruction.value,),)))
         else:
             raise LoweringError(f"'{instruction.opcode}' on a tile is not legalised", instruction.span)
 

@@ -23,8 +23,10 @@ from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
 from tlx.lower.to_blocks.memory import is_memory_call
 from tlx.lower.to_blocks.product import product_grid_kernels
-from tlx.lower.to_blocks.reduction import reduction_grid_kernel
-from tlx.lower.to_blocks.row_fusion import row_fusion_grid_kernel
+from tlx.lower.to_blocks.rows.attention import attention_grid_kernel
+from tlx.lower.to_blocks.rows.attention_match import Attention, AttentionMatch
+from tlx.lower.to_blocks.rows.reduction import reduction_grid_kernel
+from tlx.lower.to_blocks.rows.row_fusion import row_fusion_grid_kernel
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
@@ -86,12 +88,12 @@ class _Kernels:
         if context.options.float_products == "tf32":
             grid = replace(grid, products=grid.tf32_products + grid.products)
         self.module, self.grid, self.context = module, grid, context
-        self.known: dict[tuple[Problem, Iterations], tuple[GridFacts, ...]] = {}
+        self.known: dict[tuple[Problem | Attention, Iterations], tuple[GridFacts, ...]] = {}
 
     def of(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> tuple[GridFacts, ...]:
         """The kernels of a tree, in order."""
         match = tree.match
-        key = match.problem, iterations
+        key = match.attention if isinstance(match, AttentionMatch) else match.problem, iterations
         if key not in self.known:
             self.known[key] = self._new(function, number, tree, iterations)
             for facts in self.known[key]:
@@ -100,7 +102,10 @@ class _Kernels:
         return self.known[key]
 
     def _new(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> tuple[GridFacts, ...]:
-        problem, name = tree.match.problem, f"{function}_{number}_matmul"
+        match, problem, name = tree.match, tree.match.problem, f"{function}_{number}_matmul"
+        if isinstance(match, AttentionMatch):
+            name = f"{function}_{number}_attention"
+            return (attention_grid_kernel(self.module, self.grid, match.attention, iterations, name),)
         if isinstance(problem, Gemm):
             _check_views(tree.match)
             return product_grid_kernels(self.module, self.grid, problem, iterations, name, tree.match.store.span)

@@ -13,7 +13,7 @@ them. The trees of other loops are launched for each iteration.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,10 +33,12 @@ from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, size_of
 from tlx.lower.to_blocks.loops import MOST_REPEATED, bounds_of, index_of, is_repeated
 from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
-from tlx.lower.to_blocks.row_fusion import has_one_stride, private_rows
+from tlx.lower.to_blocks.rows.attention import has_attention_kernel
+from tlx.lower.to_blocks.rows.attention_match import AttentionSearch
+from tlx.lower.to_blocks.rows.row_fusion import has_one_stride, private_rows
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.problem import RowFusion
-from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
+from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions, memory_range
 from tlx.target.launches import TEMPORARY_ALIGNMENT
 from tlx.target.target import Target
 
@@ -132,7 +134,8 @@ class HostFunction:
         self.definitions = definitions(self.function)
         self.parameters = {argument.name: number for number, argument in enumerate(self.function.arguments)}
         self.copies: dict[str, tuple[str, ...]] = {}
-        self.plain_stores = PlainStores(AliasAnalysis(self.module, self.function, self.loops.flow))
+        self.aliases = AliasAnalysis(self.module, self.function, self.loops.flow)
+        self.plain_stores = PlainStores(self.aliases)
         self._repeated = {loop.header: loop for loop in self.loops.loops if is_repeated(self.loops, loop)}
         self._indices = dict.fromkeys(map(index_of, self._repeated.values()), 0)
 
@@ -151,6 +154,7 @@ class HostFunction:
             for i in block.instructions
             if (match := self._match(snapshot, stores, i)) is not None
         ]
+        matches = self._with_attention(matches)
         fusions = find_row_fusions(self.module, snapshot.tensors, [match for match, _ in matches], self.target)
         fused = {id(fusion.match.store): fusion.match for fusion in fusions if has_one_stride(fusion.match)}
         dropped = {id(s) for fusion in fusions if id(fusion.match.store) in fused for s in fusion.stores} - set(fused)
@@ -168,6 +172,29 @@ class HostFunction:
             self._indices = indices
             trees += [self._tree(match, block) for match in of_blocks[block.name]]
         return trees
+
+    def _with_attention(self, matches: list[tuple[Match, Block]]) -> list[tuple[Match, Block]]:
+        """The trees, with those of attention replaced by one."""
+        users = Counter(
+            name
+            for match, _ in matches
+            for name in {self._temporary_of(pointer, match) for pointer, _ in match.pointers}
+        )
+        search = AttentionSearch(
+            self._temporary_of,
+            {name: count for name, count in users.items() if name is not None},
+            lambda one, other: self.aliases.disjoint(memory_range(*one), memory_range(*other)),
+            lambda problem: self.target.grid is not None and has_attention_kernel(self.target.grid, problem),
+        )
+        result: list[tuple[Match, Block]] = []
+        for block in self.blocks:
+            result += [(m, block) for m in search.fused([match for match, other in matches if other is block])]
+        return result
+
+    def _temporary_of(self, pointer: Value, match: Match) -> str | None:
+        """The temporary that a pointer of a tree points to, if it points to one."""
+        base = self._linear(pointer, match.store).base
+        return base if base in self.temporaries else None
 
     def _sequence(self, blocks: list[Block], indices: dict[str, int]) -> Iterator[tuple[Block, dict[str, int]]]:
         """The blocks as they run one after the other, with the values of the repeated loops' indices."""

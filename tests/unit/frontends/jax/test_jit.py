@@ -55,6 +55,20 @@ def test_double_precision_is_converted_as_jax_does() -> None:
     np.testing.assert_array_equal(result, 2 * X)
 
 
+def test_the_maximum_with_minus_infinity_is_the_other_operand() -> None:
+    assert "llvm.maximum" not in tlx.jax.jit(jax.nn.softmax).lower(X)
+
+    def bounded(x: Any) -> Any:
+        return jnp.maximum(x, -1.0)
+
+    def unbounded(x: Any) -> Any:
+        return jnp.maximum(-jnp.inf, x)
+
+    assert "llvm.maximum" in tlx.jax.jit(bounded).lower(X)
+    x = np.array([np.nan, -np.inf, 1], np.float32)
+    np.testing.assert_array_equal(tlx.jax.jit(unbounded)(x), x)
+
+
 def test_static_arguments() -> None:
     def function(x: Any, axis: int, keep: bool) -> Any:
         return x.sum(axis, keepdims=keep)

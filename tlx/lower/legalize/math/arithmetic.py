@@ -53,6 +53,7 @@ class LaneArithmetic:
         short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
         flushed: Whether zero is good enough for results below the normal numbers.
         big_endian: Whether the upper word of a double is the first of two.
+        power_of_two: The target's instruction for 2^x of floats, if it has one.
     """
 
     b: Builder
@@ -62,6 +63,7 @@ class LaneArithmetic:
     short: bool = False
     flushed: bool = False
     big_endian: bool = False
+    power_of_two: Callable[[Builder, Value], Value] | None = None
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ def lanes_of(
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None
-    return LaneArithmetic(b, type_.count, element, instructions, short, flushed, target.big_endian)
+    return LaneArithmetic(b, type_.count, element, instructions, short, flushed, target.big_endian, target.power_of_two)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -25,6 +25,10 @@ nothing has to be clamped:
 
     t = x / ln 2,  r = fraction t,  e^x = 2^(t - r) (1 + r p(r))
 
+On targets with an instruction for 2^t, of error 2^-22, t is x / ln 2 rounded to a float, and with what it lacks
+
+    e^x = 2^t (1 + ln 2 (x / ln 2 - t))
+
 On targets with a table lookup, n of e^x for floats is a multiple of 1/32, and 2^fraction is one of 32 table entries:
 
     n = round(32 x / ln 2) / 32,  e^x = 2^floor(n) (T + T r (a + c r)),  T = 2^(n - floor(n)),  |r| <= ln 2 / 64
@@ -66,9 +70,11 @@ of the last sum, and the error of r.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.ir.builder import Builder
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import (
     LaneArithmetic,
@@ -90,6 +96,8 @@ from tlx.target.hardware import FloatInstructions
 
 LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 """1 / ln 2."""
+_LOG2_E_SINGLE: Final = float.fromhex("0x1.715476p+0")
+_BELOW_128: Final = float.fromhex("0x1.fffffep+6")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,8 @@ def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
     if lanes.short and lanes.float_instructions is not None:
         return round_scaled(lanes, _short_exp(lanes, lanes.float_instructions, x))
+    if lanes.single and lanes.power_of_two is not None:
+        return _by_instruction(lanes, lanes.power_of_two, x)
     parameters = exponential_parameters(lanes)
     bounded = _bounded(lanes, x, parameters.lowest, parameters.overflow)
     if lanes.single and lanes.float_instructions is not None:
@@ -180,6 +190,17 @@ def _power(lanes: LaneArithmetic, x: Value, fraction: Value, n: RoundedNumber, o
     if lanes.float_instructions is not None:
         return result
     return lanes.choose(lanes.compare("olt", x, overflow), result, lanes.add(x, math.inf))
+
+
+def _by_instruction(lanes: LaneArithmetic, power_of_two: Callable[[Builder, Value], Value], x: Value) -> Value:
+    """e^x on targets that compute 2^t: with the part of x / ln 2 that t, rounded and below 128, lacks."""
+    b, x = lanes.b, lanes.at_least(x, SINGLE.lowest)
+    t = lanes.at_most(lanes.mul(x, LOG2_E), _BELOW_128)
+    high = lanes.number(_LOG2_E_SINGLE)
+    rest = b.fma(x, lanes.number(LOG2_E - _LOG2_E_SINGLE), b.fma(x, high, lanes.negative(t)))
+    power = power_of_two(b, t)
+    result = b.fma(power, lanes.mul(rest, math.log(2)), power)
+    return lanes.choose(lanes.compare("ogt", x, SINGLE.overflow), math.inf, result)
 
 
 def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:

@@ -157,7 +157,7 @@ class _Search:
         (pointer, view), (other_pointer, other_view) = one, other
         if pointer == other_pointer:
             return other_view.rows == rows and _row_key(view) == _row_key(other_view)
-        return self.aliases.disjoint(_range(*one), _range(*other))
+        return self.aliases.disjoint(memory_range(*one), memory_range(*other))
 
     def _is_profitable(self, members: list[FusionCandidate]) -> bool:
         if len(members) < 2 or not any(_is_row_reduction(m.problem) for m in members):
@@ -249,7 +249,8 @@ def _row_key(view: MatrixView) -> tuple[Type, int, int]:
     return view.element, view.row_stride, view.cols
 
 
-def _range(pointer: Value, view: MatrixView) -> MemoryLocation:
+def memory_range(pointer: Value, view: MatrixView) -> MemoryLocation:
+    """The bytes from the first through the last element of a view."""
     last = (view.rows - 1) * view.row_stride + (view.cols - 1) * view.col_stride
     return MemoryLocation(pointer, (last + 1) * bytes_of(view.element))
 

@@ -1,5 +1,7 @@
 """Fused rows: a block computes a row of several trees, such as a softmax, with intermediate rows in shared memory.
 
+Rows that fit are in registers: see `tlx.lower.to_blocks.rows.register_rows`. For others:
+
 max of x     barrier     e = exp(x - max)     barrier     sum of e     barrier     y = e / sum
 """
 
@@ -11,7 +13,8 @@ from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, bytes_of, next_power_of_two
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile, vector_columns
-from tlx.lower.to_blocks.reduction import ResultThreads, emit_reduction, reduction_bytes
+from tlx.lower.to_blocks.rows.reduction import ResultThreads, emit_reduction, reduction_bytes
+from tlx.lower.to_blocks.rows.register_rows import RegisterPlan, register_rows_kernel
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
@@ -24,7 +27,7 @@ _ALIGNMENT: Final = 16
 
 
 def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
-    """The pointers to intermediate rows that are in shared memory, each with its offset there in bytes.
+    """The pointers to intermediate rows that are in registers or shared memory, each with its offset there in bytes.
 
     Args:
         match: The trees.
@@ -32,6 +35,8 @@ def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
     """
     fusion = match.problem
     assert isinstance(fusion, RowFusion)
+    if RegisterPlan.of(fusion, grid) is not None:
+        return dict.fromkeys(sorted(fusion.scratch_pointers), 0)
     reductions = [part.problem for part in fusion.parts if isinstance(part.problem, Reduction)]
     offset = max((reduction_bytes(reduction, grid.threads) for reduction in reductions), default=0)
     places: dict[int, int] = {}
@@ -75,6 +80,9 @@ def row_fusion_grid_kernel(
     """
     fusion = match.problem
     assert isinstance(fusion, RowFusion)
+    plan = RegisterPlan.of(fusion, grid)
+    if plan is not None:
+        return register_rows_kernel(module, grid, match, plan, private, iterations, name)
     widest = max(part.problem.value.cols for part in fusion.parts)
     vectors = widest // vector_columns(widest, fusion.parts[-1].problem.destination.element)
     threads = min(grid.threads, max(grid.warp, next_power_of_two(-(-vectors // _VECTORS_PER_THREAD))))

@@ -1,0 +1,1 @@
+"""Kernels whose results are rows: reductions, fused rows, and attention."""

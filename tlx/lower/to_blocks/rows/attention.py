@@ -1,0 +1,648 @@
+"""Attention: a block computes some rows of softmax(f(Q @ K)) @ V, with the scores in registers.
+
+    copy the rows of Q to shared memory
+    for tiles of positions        those of K, and of V, are copied to one of two stages
+      S = f(Q @ K)                each warp its rows
+      P = softmax of S            rows are spread over four threads
+      sums += P @ V               the registers of two products, side by side, are those of a left operand
+
+The maximum and the sum of a row are known when all of its scores are. If the program permits the division to be done
+last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled down when it grows:
+
+    m' = max(m, S)    l = l exp(m - m') + sum of exp(S - m')    sums = sums exp(m - m') + exp(S - m') @ V
+
+Otherwise, a pass over K computes m and l in this way, and a second one computes the scores again, and the quotients
+that are narrowed and multiplied.
+
+Lines in shared memory have 128 bytes, and are swizzled as those of products (`tlx.lower.to_blocks.staging`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
+
+from tlx.ir.module import Module
+from tlx.ir.types import FLOAT, I8, I32, Type, VectorType, bytes_of
+from tlx.ir.values import Keyword, Value, const_float, const_int, zero
+from tlx.lower.operations import emit_fcmp
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile
+from tlx.lower.to_blocks.rows.attention_match import Attention
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
+from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
+from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct, SharedOperand
+
+_GROUP: Final = 4
+"""Warps of a group."""
+_CHUNK: Final = 16
+_PER_CHUNK: Final = 8
+_LINE: Final = 128
+_LINE_CHUNKS: Final = 8
+_STAGES: Final = 2
+_POSITIONS: Final = 64
+"""Positions of a tile of K and V, for products of fragments."""
+_GROUP_POSITIONS: Final = (64, 128)
+"""The same for products of groups: of rows of up to 64 elements, of which two blocks run at once, and of longer ones.
+
+On an H200, 16 heads of 4096 rows: of 64 elements 416 and 329 TFLOP/s, of 128 elements 408 and 462 (2026-11-29).
+"""
+_GROUPS: Final = 2
+"""Groups of a block, a power of two."""
+_REGISTERS: Final = 65536
+_OTHERS: Final = 32
+"""Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
+_DEPTH: Final = 16
+_ROWS: Final = 16
+_COLUMNS: Final = 8
+_LONGEST: Final = 256
+"""Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
+_WIDE: Final = 128
+"""Elements of a row of V from which a warp has 16 rows only."""
+_LOG2_E: Final = 1.4426950408889634
+_LOG2_E_HIGH: Final = 1.44269502162933349609375
+_LN_2: Final = 0.6931471805599453
+_LEAST_POWER: Final = -110.0
+"""exp of this is zero, as of everything below."""
+
+
+def _unit_of(grid: GridUnit, problem: Attention) -> FragmentProduct | None:
+    """The product of fragments for both products."""
+    operands = {(view.element, "f") for gemm in (problem.scores, problem.product) for view in (gemm.a, gemm.b)}
+    sizes = _ROWS, _COLUMNS, _DEPTH
+    for unit in grid.products:
+        if isinstance(unit, FragmentProduct) and (unit.rows, unit.columns, unit.depth) == sizes:
+            types = {(str(element), sign) for element, sign in operands}
+            if types == {unit.lhs} == {unit.rhs} and unit.accumulator == str(FLOAT):
+                return unit
+    return None
+
+
+def has_attention_kernel(grid: GridUnit, problem: Attention) -> bool:
+    """Whether there is a kernel: of 16-bit floats, with rows of Q, K and V that are aligned."""
+    scores, product = problem.scores, problem.product
+    lines = (scores.a, scores.b.transposed, product.b)
+    fits = all(view.is_row_major and view.row_stride % _PER_CHUNK == 0 for view in lines)
+    fits &= all(view.cols % _PER_CHUNK == 0 and view.cols <= _LONGEST for view in lines)
+    return fits and _unit_of(grid, problem) is not None and _Plan.of(grid, problem, 1).shared <= grid.shared_bytes
+
+
+def _group_of(grid: GridUnit, problem: Attention) -> GroupProduct | None:
+    """The product of groups for both products, if there is one; it is of the same types as that of fragments."""
+    unit, sizes = _unit_of(grid, problem), (_GROUP * _ROWS, _DEPTH)
+    groups = [g for g in grid.products if isinstance(g, GroupProduct) and (g.rows, g.depth) == sizes]
+    types = None if unit is None else (unit.lhs, unit.rhs, unit.accumulator)
+    return next((group for group in groups if (group.lhs, group.rhs, group.accumulator) == types), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a block computes its rows.
+
+    Attributes:
+        problem: What is computed.
+        fragments: Fragments of 16 rows of a warp.
+        warps: Warps of a block.
+        positions: Positions of a tile of K and V.
+        group: The product of groups of warps; None if each warp multiplies fragments.
+    """
+
+    problem: Attention
+    fragments: int
+    warps: int
+    positions: int
+    group: GroupProduct | None
+
+    @classmethod
+    def of(cls, grid: GridUnit, problem: Attention, iterations: int) -> _Plan:
+        """The first of the plans for which all multiprocessors have a block; else the last."""
+        group = _group_of(grid, problem)
+        is_narrow = problem.product.n <= _WIDE and problem.scores.k <= _WIDE
+        if group is not None and is_narrow:
+            positions = _GROUP_POSITIONS[_boxes(max(problem.scores.k, problem.product.n)) > 1]
+            plans = [cls(problem, 1, n * _GROUP, positions, group) for n in range(_GROUPS, 0, -1)]
+        else:
+            plans = [cls(problem, n, _GROUP, _POSITIONS, None) for n in ((2, 1) if is_narrow else (1,))]
+        plans = [plan for plan in plans if plan.shared <= grid.shared_bytes] or plans[-1:]
+        busy = grid.multiprocessors
+        return next((plan for plan in plans if -(-problem.scores.m // plan.rows) * iterations >= busy), plans[-1])
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block."""
+        return self.warps * self.fragments * _ROWS
+
+    def resident(self, grid: GridUnit) -> int:
+        """Blocks that a multiprocessor runs at once at least."""
+        steps, outputs = (-(-size // _DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
+        held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
+        held += 4 * steps if self.group is not None else 0
+        by_registers = _REGISTERS // (self.warps * grid.warp * min(held + _OTHERS, 255))
+        return max(1, min(2, by_registers, grid.shared_bytes // self.shared))
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of the rows of Q."""
+        return self.rows * _boxes(self.problem.scores.k) * _LINE
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a tile of K."""
+        return self.positions * _boxes(self.problem.scores.k) * _LINE
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage: tiles of K and V."""
+        return self.key_bytes + self.positions * _boxes(self.problem.product.n) * _LINE
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory."""
+        return self.query_bytes + _STAGES * self.stage_bytes
+
+
+def _boxes(columns: int) -> int:
+    """Lines of 128 bytes for so many columns."""
+    return -(-columns // (_LINE_CHUNKS * _PER_CHUNK))
+
+
+def attention_grid_kernel(
+    module: Module, grid: GridUnit, problem: Attention, iterations: Iterations, name: str
+) -> GridFacts:
+    """Add the kernel of attention."""
+    plan = _Plan.of(grid, problem, prod(iterations.trips))
+    leaves: list[Type] = []
+    scalars: list[Type] = []
+    for gemm in (problem.scores, problem.product):
+        of_leaves, of_scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
+        leaves += of_leaves.values()
+        scalars += of_scalars.values()
+    views = problem.product.c, problem.scores.a, problem.scores.b, problem.product.b
+    pointers = [*(view.element for view in views), *leaves]
+    kernel = GridKernel(module, grid, name, pointers, scalars, iterations, -(-problem.scores.m // plan.rows))
+    _AttentionKernel(kernel, plan).emit()
+    return kernel.finish(plan.warps * grid.warp, plan.shared, plan.resident(grid))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of scores of a thread: for each one its maximum, and the sum of the thread's exponentials."""
+
+    largest: list[Value]
+    totals: list[Value]
+
+
+class _Lines:
+    """Lines of an operand in memory, and how the block's threads copy them to shared memory.
+
+    Args:
+        kernel: The kernel.
+        view: The operand, whose rows are the lines.
+        pointer: Its first element.
+        count: Lines of a tile.
+        warps: Warps of the block.
+    """
+
+    def __init__(self, kernel: GridKernel, view: MatrixView, pointer: Value, count: int, warps: int) -> None:
+        self.kernel, self.view, self.pointer, self.count = kernel, view, pointer, count
+        b, threads = kernel.b, warps * kernel.grid.warp
+        self.boxes = _boxes(view.cols)
+        self.line, self.chunk = kernel.divided(kernel.thread, _LINE_CHUNKS)
+        self.step = threads // _LINE_CHUNKS
+        low = b.binary("and", self.line, const_int(I32, _LINE_CHUNKS - 1))
+        at = b.mul(b.binary("xor", self.chunk, low), _CHUNK)
+        self.within = b.add(b.mul(self.line, _LINE), at)
+        self.first = b.gep(view.element, pointer, as_index(b, b.mul(self.chunk, _PER_CHUNK)))
+
+    def copy(self, first: Value, to: Value) -> None:
+        """Start the copies of a tile, from a line (i32) on, to an address; lines beyond the last one become zero."""
+        b, view, kernel = self.kernel.b, self.view, self.kernel
+        line = b.add(first, self.line)
+        start = b.gep(view.element, self.first, b.mul(as_index(b, line), view.row_stride))
+        to = b.gep(I8, to, as_index(b, self.within))
+        size = bytes_of(view.element)
+        for number in range(self.count // self.step):
+            down = number * self.step
+            for box in range(self.boxes):
+                across = box * _LINE_CHUNKS * _PER_CHUNK
+                source = b.gep(view.element, start, down * view.row_stride + across)
+                checks: list[Value] = []
+                if view.rows % self.count:
+                    checks.append(b.icmp("ult", b.add(line, down), view.rows))
+                if view.cols - across < _LINE // size:
+                    checks.append(b.icmp("ult", self.chunk, (view.cols - across) // _PER_CHUNK))
+                inside, valid = all_of(b, checks), None
+                if inside is not None:
+                    valid = b.select(inside, const_int(I32, _CHUNK), const_int(I32, 0))
+                    source = b.select(inside, source, self.pointer)
+                kernel.grid.operations.copy(b, b.gep(I8, to, (box * self.count + down) * _LINE), source, valid)
+
+
+class _Places:
+    """Offsets in shared memory of the fragments that a thread loads: of 16 lines, and of two chunks of these.
+
+    Args:
+        kernel: The kernel.
+        lines_first: Whether the second of the four matrices has the next eight lines, rather than the next chunk.
+    """
+
+    def __init__(self, kernel: GridKernel, *, lines_first: bool) -> None:
+        b = kernel.b
+        _, lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        low, second, third = (
+            b.binary("and", b.binary("lshr", lane, const_int(I32, shift)), const_int(I32, mask))
+            for shift, mask in ((0, 7), (3, 1), (4, 1))
+        )
+        lines, chunk = (second, third) if lines_first else (third, second)
+        line = b.mul(b.add(low, b.mul(lines, _LINE_CHUNKS)), _LINE)
+        swizzled = b.mul(b.binary("xor", low, chunk), _CHUNK)
+        self.offsets = [
+            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * _CHUNK)))
+            for pair in range(_LINE_CHUNKS // 2)
+        ]
+
+    def address(self, kernel: GridKernel, tile: Value, lines: int, line: int, pair: int) -> Value:
+        """Address of what the thread loads.
+
+        Args:
+            kernel: The kernel.
+            tile: Address of the tile.
+            lines: Its lines.
+            line: The first line.
+            pair: Number of the pair of chunks.
+        """
+        box, within = divmod(pair, len(self.offsets))
+        start = kernel.b.gep(I8, tile, as_index(kernel.b, self.offsets[within]))
+        return kernel.b.gep(I8, start, (box * lines + line) * _LINE)
+
+
+class _AttentionKernel:
+    """Emits the kernel."""
+
+    def __init__(self, kernel: GridKernel, plan: _Plan) -> None:
+        self.kernel, self.plan, self.problem = kernel, plan, plan.problem
+        self.b, self.operations = kernel.b, kernel.grid.operations
+        b, scores, product = self.b, self.problem.scores, self.problem.product
+        unit = _unit_of(kernel.grid, self.problem)
+        assert unit is not None
+        self.unit, self.shared = unit, self.operations.shared(b)
+        _, q, k, v = kernel.pointers[:4]
+        self.queries = _Lines(kernel, scores.a, q, plan.rows, plan.warps)
+        self.keys = _Lines(kernel, scores.b.transposed, k, plan.positions, plan.warps)
+        self.values = _Lines(kernel, product.b, v, plan.positions, plan.warps)
+        self.left, self.right = _Places(kernel, lines_first=True), _Places(kernel, lines_first=False)
+        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        group, quad = kernel.divided(self.lane, 4)
+        self.warp_line = b.mul(warp, plan.fragments * _ROWS)
+        self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
+        self.column = b.mul(quad, 2)
+        self.positions = plan.positions
+        self.tiles = -(-scores.n // plan.positions)
+        self.depth = -(-scores.k // _DEPTH)
+        self.outputs = -(-product.n // _DEPTH) * 2
+        self.kept: list[list[Value]] = []
+
+    # The kernel ------------------------------------------------------------------------------------------------
+
+    def emit(self) -> None:
+        """Emit it."""
+        plan, b = self.plan, self.b
+        self.queries.copy(b.mul(self.kernel.tile, plan.rows), self.shared)
+        if plan.group is not None:
+            self.operations.commit(b)
+            self.operations.wait(b, 0)
+            self.operations.barrier(b)
+            self.kept = [self._query(0, step) for step in range(self.depth)]
+        sums: list[Value] = [zero(FLOAT)] * (plan.fragments * self.outputs * 4)
+        if self.problem.is_reassociated:
+            sums, rows = self._pass(sums, self._start(), self._running, with_values=True)
+            inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
+            self._store([b.binary("fmul", value, inverse[self._row_of(k)]) for k, value in enumerate(sums)])
+            return
+        _, rows = self._pass([], self._start(), self._counted, with_values=False)
+        totals = self._totals(rows)
+        self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
+        self.operations.barrier(b)
+        sums, _ = self._pass(sums, _Rows(rows.largest, totals), self._quotients, with_values=True)
+        self._store(sums)
+
+    def _start(self) -> _Rows:
+        count = 2 * self.plan.fragments
+        return _Rows([const_float(FLOAT, float("-inf"))] * count, [zero(FLOAT)] * count)
+
+    def _row_of(self, number: int) -> int:
+        """Which of the thread's rows the sum with a number is in."""
+        fragment, within = divmod(number, self.outputs * 4)
+        return 2 * fragment + within % 4 // 2
+
+    def _pass(
+        self,
+        sums: list[Value],
+        rows: _Rows,
+        step: Callable[[list[Value], list[list[Value]], _Rows], tuple[list[Value], list[list[Value]], _Rows]],
+        *,
+        with_values: bool,
+    ) -> tuple[list[Value], _Rows]:
+        """A pass over all positions.
+
+        Args:
+            sums: The sums before.
+            rows: The state of the rows before.
+            step: From the sums, the scores of a tile (by the thread's row) and the state of the rows: the sums, the
+                left operand of the product with V, and the state.
+            with_values: Whether the pass multiplies with V.
+        """
+        b, plan, tiles, count = self.b, self.plan, self.tiles, len(sums)
+        self._copy_stage(const_int(I32, 0), const_int(I32, 0), with_values=with_values)
+        carry = [*sums, *rows.largest, *rows.totals]
+        with b.loop(0, tiles, carry=carry, name="tile") as loop:
+            number = b.cast("trunc", loop.index, I32)
+            sums, state = loop.carried[:count], loop.carried[count:]
+            rows = _Rows(state[: len(state) // 2], state[len(state) // 2 :])
+            self.operations.wait(b, 0)
+            if plan.group is not None:
+                plan.group.operations.fence(b)
+            self.operations.barrier(b)
+            current = b.binary("and", number, const_int(I32, _STAGES - 1))
+            if tiles > 1:
+                following = b.add(number, 1)
+                with b.if_block(b.icmp("ult", following, tiles), "copy"):
+                    other = b.binary("and", following, const_int(I32, _STAGES - 1))
+                    self._copy_stage(following, other, with_values=with_values)
+            stage = b.gep(I8, self.shared, as_index(b, b.add(b.mul(current, plan.stage_bytes), plan.query_bytes)))
+            scores = self._scores(stage, b.mul(number, self.positions))
+            sums, weights, rows = step(sums, scores, rows)
+            if with_values:
+                sums = self._with_values(sums, weights, b.gep(I8, stage, plan.key_bytes))
+            loop.next(*sums, *rows.largest, *rows.totals)
+        state = loop.results[count:]
+        return loop.results[:count], _Rows(state[: len(state) // 2], state[len(state) // 2 :])
+
+    def _copy_stage(self, number: Value, stage: Value, *, with_values: bool) -> None:
+        """Start the copies of a tile of positions to a stage (both i32)."""
+        b, plan = self.b, self.plan
+        to = b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes)))
+        first = b.mul(number, self.positions)
+        self.keys.copy(first, to)
+        if with_values:
+            self.values.copy(first, b.gep(I8, to, plan.key_bytes))
+        self.operations.commit(b)
+
+    # Products --------------------------------------------------------------------------------------------------
+
+    def _query(self, fragment: int, step: int) -> list[Value]:
+        """The fragment of Q of some rows and 16 columns."""
+        b, plan = self.b, self.plan
+        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, _LINE)))
+        address = self.left.address(self.kernel, tile, plan.rows, fragment * _ROWS, step)
+        return self.operations.load_fragments(b, address, transposed=False)
+
+    def _products(self, stage: Value) -> list[list[Value]]:
+        """Q @ K of a tile: for each fragment of rows, four sums for each 8 positions."""
+        b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
+        blocks = self.positions // _COLUMNS
+        if group is not None:
+            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * _LINE, line_bytes=_LINE)
+            steps = [self._moved(tile, step * 2 * _CHUNK) for step in range(self.depth)]
+            zeros = [zero(FLOAT)] * (4 * blocks)
+            started = group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)
+            return [group.operations.complete(b, started)]
+        sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
+        for step in range(self.depth):
+            rows = [self._query(fragment, step) for fragment in fragments]
+            for pair in range(blocks // 2):
+                address = self.right.address(self.kernel, stage, self.positions, pair * _DEPTH, step)
+                loaded = self.operations.load_fragments(b, address, transposed=False)
+                for half in range(2):
+                    at = 4 * (2 * pair + half)
+                    for fragment in fragments:
+                        acc = sums[fragment][at : at + 4]
+                        columns = loaded[2 * half : 2 * half + 2]
+                        sums[fragment][at : at + 4] = unit.multiply(b, acc, rows[fragment], columns)
+        return sums
+
+    def _moved(self, tile: SharedOperand, distance: int) -> SharedOperand:
+        """The part of a tile of K that begins so many bytes into its lines."""
+        box, within = divmod(distance, _LINE)
+        return replace(tile, address=self.b.gep(I8, tile.address, box * tile.box_bytes + within))
+
+    def _with_values(self, sums: list[Value], weights: list[list[Value]], tile: Value) -> list[Value]:
+        """The sums with the product of weights (as fragments of 16 positions) and a tile of V added."""
+        b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
+        group, steps = self.plan.group, range(self.positions // _DEPTH)
+        if group is not None:
+            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * _LINE, line_bytes=_LINE)
+            parts = [replace(whole, address=b.gep(I8, tile, step * _DEPTH * _LINE)) for step in steps]
+            left = [weights[0][4 * step : 4 * step + 4] for step in steps]
+            started = group.operations.multiply_held(b, group, sums, left, parts, self.outputs * _COLUMNS)
+            return group.operations.complete(b, started)
+        for step in steps:
+            for pair in range(self.outputs // 2):
+                address = self.left.address(self.kernel, tile, self.positions, step * _DEPTH, pair)
+                loaded = self.operations.load_fragments(b, address, transposed=True)
+                for half in range(2):
+                    for fragment in fragments:
+                        at = 4 * (fragment * self.outputs + 2 * pair + half)
+                        columns = loaded[2 * half : 2 * half + 2]
+                        left = weights[fragment][4 * step : 4 * step + 4]
+                        result[at : at + 4] = unit.multiply(b, result[at : at + 4], left, columns)
+        return result
+
+    # Scores ----------------------------------------------------------------------------------------------------
+
+    def _scores(self, stage: Value, first: Value) -> list[list[Value]]:
+        """The scores of the thread's rows in a tile, from a position (i32) on; -inf beyond the last position."""
+        b, gemm = self.b, self.problem.scores
+        products, rows = self._products(stage), list[list[Value]]()
+        for number in range(2 * self.plan.fragments):
+            fragment, half = divmod(number, 2)
+            line: list[Value] = []
+            row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
+            for block in range(self.positions // _COLUMNS):
+                column = b.add(first, b.add(self.column, block * _COLUMNS))
+                at = 4 * block + 2 * half
+                line += self._epilogue(gemm, self.kernel.pointers[4:], row, column, products[fragment][at : at + 2])
+            rows.append(line)
+        return rows
+
+    def _epilogue(
+        self, gemm: Gemm, pointers: Sequence[Value], row: Value, column: Value, sums: Sequence[Value]
+    ) -> list[Value]:
+        """Two adjacent scores from their sums."""
+        b, width = self.b, 2 if gemm.n % 2 == 0 else 1
+        result: list[Value] = []
+        for start in range(0, 2, width):
+            at = b.add(column, start)
+            is_inside = b.icmp("ult", at, gemm.n) if gemm.n % self.positions else None
+            values = list(sums[start : start + width])
+            if gemm.epilogue is not None:
+                values = self._expression(gemm, pointers, row, at, values)
+            if is_inside is not None:
+                values = [b.select(is_inside, value, const_float(FLOAT, float("-inf"))) for value in values]
+            result += values
+        return result
+
+    def _expression(
+        self, gemm: Gemm, pointers: Sequence[Value], row: Value, column: Value, sums: Sequence[Value]
+    ) -> list[Value]:
+        b, width, value = self.b, len(sums), gemm.epilogue
+        assert value is not None
+        if gemm.m % self.plan.rows:
+            row = b.umin(row, gemm.m - 1)
+        if gemm.n % self.positions:
+            column = b.umin(column, gemm.n - width)
+        place = row_tile(width, as_index(b, row), as_index(b, column))
+        emitter = ExpressionEmitter(
+            b, value, pointers, self.kernel.scalars, lambda _: convert_tile(b, self._vector(sums), gemm.result, "s")
+        )
+        vector = convert_tile(b, emitter.result(place), FLOAT, "s")
+        return [b.extract_element(vector, k) for k in range(width)]
+
+    def _vector(self, values: Sequence[Value], element: Type = FLOAT) -> Value:
+        vector: Value = Keyword(VectorType(len(values), element), "undef")
+        for k, value in enumerate(values):
+            vector = self.b.insert_element(vector, value, k)
+        return vector
+
+    # Softmax ---------------------------------------------------------------------------------------------------
+
+    def _over_row(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
+        """A value combined over the four threads that share a row."""
+        b = self.b
+        for distance in (1, 2):
+            lane = b.binary("xor", self.lane, const_int(I32, distance))
+            word = self.operations.shuffle(b, b.cast("bitcast", value, I32), lane, self.kernel.grid.warp)
+            value = combine(value, b.cast("bitcast", word, FLOAT))
+        return value
+
+    def _larger(self, x: Value, y: Value) -> Value:
+        return self.b.call_intrinsic("llvm.maxnum", [FLOAT], FLOAT, [x, y])
+
+    def _added(self, x: Value, y: Value) -> Value:
+        return self.b.binary("fadd", x, y)
+
+    def _divide(self, x: Value, y: Value) -> Value:
+        return self.b.binary("fdiv", x, y)
+
+    def _totals(self, rows: _Rows) -> list[Value]:
+        """The sums of whole rows."""
+        return [self._over_row(self._added, total) for total in rows.totals]
+
+    def _new_largest(self, scores: list[list[Value]], rows: _Rows) -> list[Value]:
+        """The maxima of the rows with a tile."""
+        result: list[Value] = []
+        for line, before in zip(scores, rows.largest, strict=True):
+            result.append(self._larger(before, self._over_row(self._larger, self._tree(self._larger, line))))
+        return result
+
+    def _tree(self, combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
+        while len(values) > 1:
+            pairs = [combine(x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
+            values = [*pairs, *values[len(values) // 2 * 2 :]]
+        return values[0]
+
+    def _subtrahend(self, largest: Value) -> Value:
+        """The maximum, or zero where all scores so far are -inf, which become zero, too."""
+        lowest = const_float(FLOAT, float("-inf"))
+        return self.b.select(emit_fcmp(self.b, "oeq", largest, lowest), zero(FLOAT), largest)
+
+    def _running(
+        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
+    ) -> tuple[list[Value], list[list[Value]], _Rows]:
+        """A step of the pass with the running maximum."""
+        b, log2e = self.b, const_float(FLOAT, _LOG2_E_HIGH)
+        largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
+        powers: list[list[Value]] = []
+        for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
+            minus = b.binary("fmul", self._subtrahend(after), const_float(FLOAT, -_LOG2_E_HIGH))
+            factors.append(self.operations.power_of_two(b, b.fma(before, log2e, minus)))
+            powers.append([self.operations.power_of_two(b, b.fma(score, log2e, minus)) for score in line])
+            totals.append(b.fma(total, factors[-1], self._tree(self._added, powers[-1])))
+        scaled = [b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
+        return scaled, self._fragments(powers), _Rows(largest, totals)
+
+    def _counted(
+        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
+    ) -> tuple[list[Value], list[list[Value]], _Rows]:
+        """A step of the pass that computes maxima and totals."""
+        b, largest, totals = self.b, self._new_largest(scores, rows), list[Value]()
+        for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
+            start = self._subtrahend(after)
+            powers = [self._exponential(b.binary("fsub", score, start)) for score in line]
+            factor = self._exponential(b.binary("fsub", before, start))
+            totals.append(b.fma(total, factor, self._tree(self._added, powers)))
+        return sums, [], _Rows(largest, totals)
+
+    def _quotients(
+        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
+    ) -> tuple[list[Value], list[list[Value]], _Rows]:
+        """A step of the pass that divides."""
+        b, quotients = self.b, list[list[Value]]()
+        for line, largest, total, inverse in zip(scores, rows.largest, rows.totals, self.inverse, strict=True):
+            powers = [self._exponential(b.binary("fsub", score, largest)) for score in line]
+            negative = b.binary("fsub", const_float(FLOAT, -0.0), total)
+            estimates = [b.binary("fmul", power, inverse) for power in powers]
+            rests = [b.fma(negative, estimate, power) for estimate, power in zip(estimates, powers, strict=True)]
+            quotients.append([b.fma(r, inverse, estimate) for r, estimate in zip(rests, estimates, strict=True)])
+        return sums, self._fragments(quotients), rows
+
+    def _exponential(self, x: Value) -> Value:
+        """exp(x) of x up to zero: 2 to the power of the rounded product, and what rounding it has lost."""
+        b = self.b
+        x = b.call_intrinsic("llvm.maximum", [FLOAT], FLOAT, [x, const_float(FLOAT, _LEAST_POWER)])
+        log2e = const_float(FLOAT, _LOG2_E_HIGH)
+        power = b.binary("fmul", x, log2e)
+        lost = b.fma(x, log2e, b.binary("fsub", const_float(FLOAT, -0.0), power))
+        lost = b.fma(x, const_float(FLOAT, _LOG2_E - _LOG2_E_HIGH), lost)
+        result = self.operations.power_of_two(b, power)
+        return b.fma(result, b.binary("fmul", lost, const_float(FLOAT, _LN_2)), result)
+
+    def _fragments(self, rows: list[list[Value]]) -> list[list[Value]]:
+        """The rows as left operands, narrowed: four registers for 16 positions."""
+        b, element = self.b, self.problem.product.a.element
+        result: list[list[Value]] = []
+        for upper, lower in zip(rows[::2], rows[1::2], strict=True):
+            registers: list[Value] = []
+            for at in range(0, len(upper), 2):
+                for line in (upper, lower):
+                    narrow = b.cast("fptrunc", self._vector(line[at : at + 2]), VectorType(2, element))
+                    registers.append(b.cast("bitcast", narrow, I32))
+            result.append(registers)
+        return result
+
+    # The result ------------------------------------------------------------------------------------------------
+
+    def _store(self, sums: list[Value]) -> None:
+        """Compute O from the sums."""
+        b, gemm = self.b, self.problem.product
+        scores = self.problem.scores.epilogue
+        leaves, scalars = (len(numbers) for numbers in scores.parameters()) if scores else (0, 0)
+        value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
+        pointers = self.kernel.pointers[4 + leaves :]
+        for number in range(2 * self.plan.fragments):
+            fragment, half = divmod(number, 2)
+            row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
+
+            def columns(row: Value = row, fragment: int = fragment, half: int = half) -> None:
+                for block in range(-(-gemm.n // _COLUMNS)):
+                    at = 4 * (fragment * self.outputs + block) + 2 * half
+                    column = as_index(b, b.add(self.column, block * _COLUMNS))
+                    place = row_tile(2, as_index(b, row), column)
+                    pair = self._vector(sums[at : at + 2])
+
+                    def product(_: ResultTile, pair: Value = pair) -> Value:
+                        return convert_tile(b, pair, gemm.result, "s")
+
+                    emitter = ExpressionEmitter(b, value, pointers, self.kernel.scalars[scalars:], product)
+                    result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
+                    to = tile_address(b, gemm.c, self.kernel.pointers[0], place)
+                    store_tile_vector(b, gemm.c, to, place, result)
+
+            if gemm.m % self.plan.rows == 0:
+                columns()
+                continue
+            with b.if_block(b.icmp("ult", row, gemm.m), "in.matrix"):
+                columns()
