@@ -25,10 +25,19 @@ s f is q if that is exact, else between the same two numbers as |a / b|: n is |a
 of the quotient. Of bfloats, q + 1 is enough: rounded to bfloat, it needs no correction.
 
 Three instructions on 256-bit registers begin in a cycle; a register of floats is divided in 5 cycles, one of doubles in
-8. Finding what may be subnormal takes 6 instructions a register, a scaled quotient 20, and branches 5: 31 are more than
-10 cycles. Hence scaled quotients take 2.3 times as long as ordinary ones in float, 1.9 in bfloat and 1.4 in double;
-quotients of subnormal operands 3.1 times, where the division in double alone takes 16 cycles, and 2.5 times in double
-(Xeon 6/207/2, `avx2`, 4096 elements, 2026-11-29). 1.3 times would be 19 instructions in float.
+8. 1.3 times that is 19 instructions in float. Finding what may be subnormal takes 6 instructions a register, and the
+two branches for two registers 10. A scaled quotient takes 18: the factor 4, the division, the remainder 2, s and f 5,
+the sum 3 and the sign 3. That is 29 in all, and 10 cycles. Measured (Xeon 6/207/2, `avx2`, 4096 elements, 2026-11-29):
+
+| time over that of ordinary quotients | float | bfloat | double |
+| --- | --- | --- | --- |
+| subnormal or zero quotients of normal numbers | 2.2 | 1.7 | 1.4 |
+| one in ten of them | 1.8 | 1.7 | 1.1 |
+| subnormal operands | 2.9 | 2.9 | 2.6 |
+
+No arrangement of these steps was found that is below 1.3 in float. One factor for all lanes, which only numbers below
+2^28 allow, takes 14 instructions: 1.2 times as long as the division without a check, but 1.75 with it, in C. Selecting
+by VBLENDVPS would be three instructions; a select of two constants becomes one, so that masks are added instead.
 """
 
 from __future__ import annotations
@@ -277,7 +286,8 @@ def _rounded_once(
 ) -> Value:
     """The number whose bits are those of s f + magic, less those of magic; with the sign of the quotient.
 
-    The sum of both comparisons, as a number: LLVM makes two constants and a slow blend of the third.
+    f is 1 or the number below it. LLVM makes a blend of these, which is slow on AVX2, of one comparison and a sum of
+    two.
 
     Args:
         lanes: Arithmetic on registers like the operands.
