@@ -25,10 +25,19 @@ s f is q if that is exact, else between the same two numbers as |a / b|: n is |a
 of the quotient. Of bfloats, q + 1 is enough: rounded to bfloat, it needs no correction.
 
 Three instructions on 256-bit registers begin in a cycle; a register of floats is divided in 5 cycles, one of doubles in
-8. Finding what may be subnormal takes 6 instructions a register, a scaled quotient 20, and branches 5: 31 are more than
-10 cycles. Hence scaled quotients take 2.3 times as long as ordinary ones in float, 1.9 in bfloat and 1.4 in double;
-quotients of subnormal operands 3.1 times, where the division in double alone takes 16 cycles, and 2.5 times in double
-(Xeon 6/207/2, `avx2`, 4096 elements, 2026-11-29). 1.3 times would be 19 instructions in float.
+8. 1.3 times that is 19 instructions in float. Finding what may be subnormal takes 6 instructions a register, and the
+two branches for two registers 10. A scaled quotient takes 18: the factor 4, the division, the remainder 2, s and f 5,
+the sum 3 and the sign 3. That is 29 in all, and 10 cycles. Measured (Xeon 6/207/2, `avx2`, 4096 elements, 2026-11-29):
+
+| time over that of ordinary quotients | float | bfloat | double |
+| --- | --- | --- | --- |
+| subnormal or zero quotients of normal numbers | 2.2 | 1.7 | 1.4 |
+| one in ten of them | 1.8 | 1.7 | 1.1 |
+| subnormal operands | 2.9 | 2.9 | 2.6 |
+
+No arrangement of these steps was found that is below 1.3 in float. One factor for all lanes, which only numbers below
+2^28 allow, takes 14 instructions: 1.2 times as long as the division without a check, but 1.75 with it, in C. Selecting
+by VBLENDVPS would be three instructions; a select of two constants becomes one, so that masks are added instead.
 """
 
 from __future__ import annotations
@@ -109,7 +118,7 @@ def branch_on_subnormal(
 
 def scaled_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
     """Quotients of registers as in `branch_on_subnormal`; of bfloats the magnitudes."""
-    return emit_interleaved(lanes.b, [partial(_scaled_quotient, lanes, *pair, are_normal=True) for pair in pairs])
+    return emit_interleaved(lanes.b, [partial(_scaled_quotient, lanes, *pair) for pair in pairs])
 
 
 def careful_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
@@ -118,7 +127,7 @@ def careful_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]
     if instructions is not None:
         ratios = emit_interleaved(b, [partial(_ratio, lanes, instructions, *pair) for pair in pairs])
         return _rounded(lanes, instructions, ratios)
-    careful = _double_quotient if lanes.single else partial(_scaled_quotient, are_normal=False)
+    careful = _double_quotient if lanes.single else _careful_quotient
     return emit_interleaved(b, [partial(careful, lanes, *pair) for pair in pairs])
 
 
@@ -231,46 +240,75 @@ def _rounded_bits(lanes: LaneArithmetic, instructions: FloatInstructions, ratio:
     return b.binary("add", bits, lanes.bits(instructions.round_to_bits(b, beyond, small)))
 
 
-def _scaled_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, *, are_normal: bool) -> Value:
-    """A quotient, scaled where it is below the least normal number; of bfloats its magnitude.
+def _scaled_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value) -> Value:
+    """A quotient whose operands are not subnormal, scaled where it is below the least normal number.
 
-    A subnormal q would be slow: only a below 2^-124 by b above 2^126 has one (float), whose quotient is zero. Where
-    operands may be subnormal, |b| is lowered, so that there is none.
+    A subnormal q would be slow: only a below 2^-124 by b above 2^126 has one (float), whose quotient is zero.
+
+    The lanes that are not small have a remainder of zero, as the remainder of tiny numbers may be subnormal.
+    """
+    b = lanes.b
+    dividend, by = (lanes.magnitude(x) for x in (numerator, divisor))
+    raised = lanes.mul(dividend, 2.0 ** (lanes.bias - 1))
+    is_small = lanes.compare("olt", raised, by)
+    raised = lanes.choose(is_small, raised, 0.0)
+    quotient = lanes.div(_greater(lanes, raised, dividend), by)
+    magic = lanes.choose(is_small, 1.0, 0.0)
+    if lanes.short:
+        return lanes.from_bits(b.binary("sub", lanes.bits(lanes.add(quotient, magic)), lanes.bits(magic)))
+    remainder = b.fma(lanes.negative(lanes.choose(is_small, quotient, 0.0)), by, raised)
+    return _rounded_once(lanes, quotient, remainder, magic, (numerator, divisor))
+
+
+def _careful_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value) -> Value:
+    """A quotient of any operands, scaled where it is below the least normal number.
+
+    |b| is lowered there, so that no q is subnormal.
+    """
+    b, one = lanes.b, lanes.bias << lanes.fraction
+    (dividend, up), (by, by_up) = (_raised(lanes, lanes.magnitude(x)) for x in (numerator, divisor))
+    is_small = _is_below(lanes, *(b.binary("sub", lanes.bits(x), n) for x, n in ((dividend, up), (by, by_up))))
+    is_small = b.binary("and", is_small, lanes.compare("ord", by, by))
+    left = b.binary("sub", lanes.word((lanes.bias - 1) << lanes.fraction), up)
+    dividend, by = (
+        lanes.mul(x, lanes.from_bits(lanes.integer_op("add", b.select(is_small, *exponents), one)))
+        for x, exponents in ((dividend, (left, by_up)), (by, (lanes.word(-_LOWERED << lanes.fraction), up)))
+    )
+    quotient = lanes.div(dividend, by)
+    magic = lanes.choose(is_small, 2.0**_LOWERED, 0.0)
+    remaining, times = (lanes.choose(is_small, x, 0.0) for x in (dividend, by))
+    remainder = b.fma(lanes.negative(quotient), times, remaining)
+    return _rounded_once(lanes, quotient, remainder, magic, (numerator, divisor))
+
+
+def _rounded_once(
+    lanes: LaneArithmetic, quotient: Value, remainder: Value, magic: Value, signed: tuple[Value, Value]
+) -> Value:
+    """The number whose bits are those of s f + magic, less those of magic; with the sign of the quotient.
+
+    f is 1 or the number below it. LLVM makes a blend of these, which is slow on AVX2, of one comparison and a sum of
+    two.
 
     Args:
         lanes: Arithmetic on registers like the operands.
-        numerator: A register.
-        divisor: A register.
-        are_normal: Whether no operand is subnormal, and no divisor is zero, infinite or NaN.
+        quotient: q.
+        remainder: r.
+        magic: The number whose ulp is u, or zero.
+        signed: The operands, of which the quotient has its sign.
     """
-    b, raised, one = lanes.b, lanes.bias - 1, lanes.bias << lanes.fraction
-    dividend, by = (lanes.magnitude(x) for x in (numerator, divisor))
-    lowered = 0 if are_normal else _LOWERED
-    if are_normal:
-        is_small = _is_below(lanes, lanes.bits(dividend), lanes.bits(by))
-        dividend = lanes.mul(dividend, lanes.choose(is_small, 2.0**raised, 1.0))
-    else:
-        (dividend, up), (by, by_up) = _raised(lanes, dividend), _raised(lanes, by)
-        is_small = _is_below(lanes, *(b.binary("sub", lanes.bits(x), n) for x, n in ((dividend, up), (by, by_up))))
-        is_small = b.binary("and", is_small, lanes.compare("ord", by, by))
-        left = b.binary("sub", lanes.word(raised << lanes.fraction), up)
-        dividend, by = (
-            lanes.mul(x, lanes.from_bits(lanes.integer_op("add", b.select(is_small, *exponents), one)))
-            for x, exponents in ((dividend, (left, by_up)), (by, (lanes.word(-lowered << lanes.fraction), up)))
-        )
-    quotient = lanes.div(dividend, by)
-    magic = lanes.choose(is_small, 2.0**lowered, 0.0)
-    if lanes.short:
-        return lanes.from_bits(b.binary("sub", lanes.bits(lanes.add(quotient, magic)), lanes.bits(magic)))
-    remaining, times = (lanes.choose(is_small, x, 0.0) for x in (dividend, by))
-    remainder = b.fma(lanes.negative(quotient), times, remaining)
-    is_above, is_inexact = (
-        b.cast("sext", lanes.compare(predicate, remainder, 0.0), lanes.words) for predicate in ("ogt", "one")
+    b, one = lanes.b, lanes.bias << lanes.fraction
+    is_above, is_below = (
+        b.cast("sext", lanes.compare(predicate, remainder, 0.0), lanes.words) for predicate in ("ogt", "olt")
     )
     upper = lanes.from_bits(b.binary("sub", lanes.bits(quotient), is_above))
-    total = b.fma(upper, lanes.from_bits(b.binary("add", lanes.word(one), is_inexact)), magic)
-    bits = b.binary("sub", lanes.bits(total), lanes.bits(magic))
-    return lanes.from_bits(with_sign_of_quotient(lanes, bits, numerator, divisor))
+    factor = lanes.from_bits(lanes.integer_op("add", b.binary("add", is_above, is_below), one))
+    bits = b.binary("sub", lanes.bits(b.fma(upper, factor, magic)), lanes.bits(magic))
+    return lanes.from_bits(with_sign_of_quotient(lanes, bits, *signed))
+
+
+def _greater(lanes: LaneArithmetic, x: Value, y: Value) -> Value:
+    """The greater of two numbers, y if one is NaN."""
+    return lanes.choose(lanes.compare("ogt", x, y), x, y)
 
 
 def _is_below(lanes: LaneArithmetic, dividend: Value, divisor: Value) -> Value:

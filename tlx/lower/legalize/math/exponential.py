@@ -214,8 +214,11 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
 
 
 def _short_exp(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> ScaledNumber:
-    """e^x for results of 16 bits, on targets with instructions for it."""
-    t = lanes.mul(away_from_zero(lanes, x), LOG2_E)
+    """e^x for results of 16 bits, on targets with instructions for it.
+
+    Where e^x is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
+    """
+    t = lanes.at_least(lanes.mul(away_from_zero(lanes, x), LOG2_E), float(-lanes.bias - lanes.fraction - 1))
     r = float_instructions.fraction(lanes.b, t)
     return scale_by_instruction(lanes, float_instructions, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
 

@@ -286,7 +286,12 @@ def _quasi_affine_run(c: Contraction) -> tuple[CollapsedDims, ...]:
 
 
 def _choices(c: Contraction, copied: frozenset[int], unit: ComputeUnit) -> Iterator[Blocking]:
-    """The blockings for which 2-D loads and stores exist, with some operands copied."""
+    """The blockings for which 2-D loads and stores exist, with some operands copied.
+
+    Of equal ones, the first is taken: on vectors, the one whose rows are nearest in memory. Images of 64x64, channels
+    last, have as many rows of pixels as pixels in a row; each pixel of a column is on another page. Tiles of a matrix
+    unit are no faster with near rows: 51 convolutions of bfloat take 3 % more time as geometric mean (Xeon with AMX).
+    """
     if not _can_copy(c, copied):
         return
     single, quasi_affine, reduces = CollapsedDims((LoopDim(1, (0,) * c.width),)), _quasi_affine_run(c), c.reduces
@@ -297,7 +302,8 @@ def _choices(c: Contraction, copied: frozenset[int], unit: ComputeUnit) -> Itera
         *collapse_for_operands(_sorted(c.k[: len(c.k) - len(grouped)], first), copied),
         *(CollapsedDims((walk,)) for walk in grouped),
     ]
-    for m, k in product([*all_m, single], all_k or [single]):
+    rows = all_m if unit.rows else all_m[::-1]
+    for m, k in product([*rows, single], all_k or [single]):
         if LHS not in copied and block_loaded_as(LHS, m, k) is None:
             continue
         for n in [*all_n, single]:

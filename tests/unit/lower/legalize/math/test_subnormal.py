@@ -46,7 +46,7 @@ def logged(b: Builder, log: Value, values: Sequence[Value], offset: int) -> int:
     return offset
 
 
-def instrumented(name: str, element: FloatType, target: Target) -> tuple[str, int]:
+def instrumented(name: str, element: FloatType, target: Target, *, short: bool = False) -> tuple[str, int]:
     """`@f(out, in, log)`: the function of one register; operands and results of arithmetic are stored to `log`."""
     module = parse("")
     pointer = module.pointer_to(I8)
@@ -54,7 +54,7 @@ def instrumented(name: str, element: FloatType, target: Target) -> tuple[str, in
     b = Builder(module, function)
     out, source, log = (argument.value for argument in function.arguments)
     register = VectorType(lanes_of(target, element), element)
-    result = emit_math_function(b, target, name, b.load(register, source, 1), element)
+    result = emit_math_function(b, target, name, b.load(register, source, 1), element, short=short)
     b.store(result, out, 1)
     b.ret()
     size = 0
@@ -93,3 +93,17 @@ def test_no_subnormal_numbers_in_arithmetic(name: str, element: FloatType, targe
     finite = np.isfinite(x) & np.isfinite(result)
     assert np.max(errors(name, x[finite], result[finite])) < 4
     assert np.isnan(result[np.isnan(x)]).all()
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
+@pytest.mark.parametrize("name", FLAT)
+def test_none_for_results_of_16_bits(name: str, target: Target) -> None:
+    text, size = instrumented(name, FLOAT, target, short=True)
+    machine, lanes = Machine(parse(text)), lanes_of(target, FLOAT)
+    sizes = np.linspace(80, 500, 16 * lanes)
+    x = np.concatenate([sizes, -sizes]).astype(np.float32)
+    result, log = np.zeros_like(x), np.zeros(size // 4, np.float32)
+    for i in range(0, x.size, lanes):
+        machine.call("f", result[i : i + lanes], x[i : i + lanes], log)
+        subnormal = (log != 0) & (np.abs(log) < np.finfo(np.float32).tiny)
+        assert not subnormal.any(), x[i : i + lanes][np.flatnonzero(subnormal) % lanes]
