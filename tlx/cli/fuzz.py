@@ -153,7 +153,7 @@ def _check_bfloat16() -> None:
     from importlib.util import find_spec
 
     if find_spec("ml_dtypes") is None:
-        raise UsageError("random programs have arrays of bfloat16; they need ml_dtypes: pip install 'tlx[bfloat16]'")
+        raise UsageError("random programs have arrays of bfloat16; they need ml_dtypes: pip install 'tlx-ir[bfloat16]'")
 
 
 def _targets(text: str) -> tuple[str, ...]:

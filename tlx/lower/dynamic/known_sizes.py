@@ -12,7 +12,7 @@ nothing uses then.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tlx.diagnostics import LoweringError
@@ -22,10 +22,11 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.rewrite import definitions, replace_uses, set_operand
+from tlx.ir.rewrite import definitions, remove_dead, replace_uses, set_operand
 from tlx.ir.tensors.calls import is_tensor_call, operand_span
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor, is_handle_type
+from tlx.ir.transform import renamed
 from tlx.ir.types import I32, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value, const_ints
 
@@ -80,6 +81,7 @@ def with_known_sizes(text: str, name: str, sizes: Mapping[int, int], source: str
     module = parse(text, source)
     module.remove(*(function for function in module.functions if function.name != name))
     function = module.function(name)
+    _separate_splats(function)
     tensors = analyse(module, function)
     known = {str(function.arguments[number].name): size for number, size in sizes.items()}
     for argument in function.arguments:
@@ -99,6 +101,36 @@ def with_known_sizes(text: str, name: str, sizes: Mapping[int, int], source: str
     return parse(
         "\n".join(line for line in lines if not (line.startswith("declare") and "vscale" in line)) + "\n", source
     )
+
+
+def _separate_splats(function: Function) -> None:
+    """Give each instruction splats of its own: one splat may be for handles of several sizes."""
+    defined = definitions(function)
+    shared: list[Instruction] = []
+    for block in function.blocks:
+        instructions: list[Instruction] = []
+        for instruction in block.instructions:
+            for index, operand in enumerate(instruction.operands):
+                splat = defined.get(operand.name) if isinstance(operand, Local) else None
+                if splat is None or splat.opcode != "shufflevector" or not is_handle_type(splat.type):
+                    continue
+                inserted = splat.operands[0]
+                parts = [defined[inserted.name], splat] if isinstance(inserted, Local) else [splat]
+                copies = _copies(function, parts)
+                instructions += copies
+                set_operand(instruction, index, copies[-1].value)
+                shared += parts
+            instructions.append(instruction)
+        block.instructions = instructions
+    remove_dead(function, shared)
+
+
+def _copies(function: Function, parts: Sequence[Instruction]) -> list[Instruction]:
+    """Copies of instructions, of which each may use the ones before."""
+    names: dict[str, Value] = {}
+    for part in parts:
+        names[part.value.name] = Local(part.type, function.names.fresh(part.value.name))
+    return [renamed(part, names, {name: str(value) for name, value in names.items()}) for part in parts]
 
 
 def _fold(call: Instruction, folder: ConstantFolder) -> None:
