@@ -116,7 +116,7 @@ def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_arrays_of_bfloat16_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    with pytest.raises(UsageError, match="they need ml_dtypes"):
+    with pytest.raises(UsageError, match=r"pip install 'tlx-ir\[bfloat16\]'"):
         CliRunner().invoke(command, ["--count=1"], standalone_mode=False, catch_exceptions=False)
 
 

@@ -1,0 +1,45 @@
+"""Functions of run-time sizes for known sizes, as devices compile them: they mean the same to the evaluator."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pytest
+
+from tests.semantics.dynamic.programs import Body
+from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, evaluated, expected
+from tlx.ir.parser.module import parse, parse_fully
+from tlx.lower.dynamic.known_sizes import functions_of_sizes, with_known_sizes
+
+_UNKNOWN: Final = ("onto_itself",)
+"""Sizes that a loop changes."""
+_OF_SIZES: Final = sorted(name for name, p in PROGRAMS.items() if functions_of_sizes(parse(p.text)))
+
+
+@pytest.mark.parametrize("name", [name for name in _OF_SIZES if name not in _UNKNOWN])
+def test_programs_of_known_sizes_mean_the_same(name: str) -> None:
+    program = PROGRAMS[name]
+    size = program.sizes[min(2, len(program.sizes) - 1)]
+    given = arguments(program, size)
+    sizes = {number: int(given[number]) for number in functions_of_sizes(parse(program.text))[name]}
+    module = with_known_sizes(program.text, name, sizes)
+    assert "vscale" not in str(module)
+    compare(program, evaluated(module, name, given), expected(name, size))
+
+
+def test_a_splat_for_handles_of_two_sizes() -> None:
+    """LLVM's optimiser makes one of equal splats."""
+    t = Body()
+    values = [t.op("exp", "float", t.load(pointer, "float", [size])) for pointer, size in (("%x", "%n"), ("%y", "%m"))]
+    first = t.vscale("insertelement H poison, float %s, i64 0")
+    splat = t.vscale(f"shufflevector H {first}, <vscale x 1 x float> poison, <vscale x 1 x i32> zeroinitializer")
+    for pointer, size, value in (("%x", "%n", values[0]), ("%y", "%m", values[1])):
+        t.put(pointer, t.vscale(f"fadd H {value}, {splat}"), "float", [size])
+    body = "\n".join(t.lines)
+    text = f"define void @f(ptr %x, ptr %y, float %s, i32 %n, i32 %m) {{\n{body}\n  ret void\n}}\n"
+    module = with_known_sizes(text, "f", {3: 2, 4: 3})
+    assert "vscale" not in str(module)
+    x, y, *_ = evaluated(parse_fully(str(module)), "f", [np.zeros(2, "f4"), np.zeros(3, "f4"), np.float32(2), 2, 3])
+    np.testing.assert_array_equal(x, np.full(2, 3, "f4"))
+    np.testing.assert_array_equal(y, np.full(3, 3, "f4"))
