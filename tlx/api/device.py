@@ -40,7 +40,7 @@ _SCALARS: Final[dict[str, Any]] = {
     "i64": ctypes.c_int64,
 }
 _MOST_LAYOUTS: Final = 64
-_HOST: Final = 1  # `kDLCPU` of dlpack.h
+_HOST: Final = (1, 3, 11)  # of dlpack.h: `kDLCPU`, and pinned memory: `kDLCUDAHost`, `kDLROCMHost`
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
 
 
@@ -409,7 +409,7 @@ def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: 
 def is_on_device(value: object) -> bool:
     """Whether an object is an array in the memory of a device, as it says itself."""
     place = getattr(value, "__dlpack_device__", None)  # a tensor that requires gradients has no other answer
-    return int(place()[0]) != _HOST if place is not None else hasattr(value, "__cuda_array_interface__")
+    return int(place()[0]) not in _HOST if place is not None else hasattr(value, "__cuda_array_interface__")
 
 
 def memory_bounds(array: Array) -> tuple[int, int]:
