@@ -12,6 +12,7 @@ this process, and ends as the command does.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
 import io
@@ -59,7 +60,8 @@ def _import_everything() -> None:
 
     for module in pkgutil.walk_packages(tlx.__path__, "tlx."):
         if module.name != "tlx.llvm.service":  # a program
-            importlib.import_module(module.name)
+            with contextlib.suppress(ModuleNotFoundError):  # an optional package that is not installed
+                importlib.import_module(module.name)
 
 
 def _serve(listener: socket.socket) -> None:
