@@ -12,7 +12,6 @@ this process, and ends as the command does.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import gc
 import importlib
 import io
@@ -60,8 +59,12 @@ def _import_everything() -> None:
 
     for module in pkgutil.walk_packages(tlx.__path__, "tlx."):
         if module.name != "tlx.llvm.service":  # a program
-            with contextlib.suppress(ModuleNotFoundError):  # an optional package that is not installed
+            try:
                 importlib.import_module(module.name)
+            except ModuleNotFoundError as error:
+                if (error.name or "").startswith("tlx"):
+                    raise
+                # It needs an optional package that is not installed.
 
 
 def _serve(listener: socket.socket) -> None:
