@@ -130,6 +130,26 @@ def test_rows_without_positions(run: Run, reassociated: bool) -> None:
     assert np.isfinite(np.delete(out[0].astype(np.float32), 5, 0)).all()
 
 
+@pytest.mark.parametrize("value", [-1e9, -1e30, float(np.finfo(np.float32).min)])
+def test_finite_masks(run: Run, value: float) -> None:
+    """Where a mask is a number, rows, and first tiles, with no other scores have equal weights."""
+    mask = np.zeros((64, 192), np.float32)
+    mask[5], mask[7, :64] = value, value
+    check(run, (1, 64, 192, 64, 64), "bfloat16", mask, reassociated=True)
+
+
+def test_unaligned_rows(run: Run) -> None:
+    """K begins 8 bytes after its parameter, where no chunk of 16 bytes is aligned; Q has rows beyond its last one."""
+    sizes, skipped = (1, 40, 64, 64, 64), 4
+    text = attention(sizes).replace("entry:\n", "entry:\n  %from = getelementptr bfloat, ptr %k, i64 4\n", 1)
+    text = text.replace("ptr elementtype(bfloat) %k,", "ptr elementtype(bfloat) %from,")
+    assert "_attention" in lowered(text)
+    q, k, v = arrays(sizes, ml_dtypes.bfloat16)
+    given = np.concatenate([np.zeros(skipped, k.dtype), k.ravel()])
+    *_, out = run(text, q, given, v, np.zeros((1, 40, 64), q.dtype))
+    np.testing.assert_allclose(out.astype(np.float32), expected(q, k, v, 0.0, np.float32), atol=0.02)
+
+
 def test_large_blocks(run: Run) -> None:
     """A grid of fewer multiprocessors gets blocks of 128 rows."""
     sizes = (2, 192, 64, 64, 64)
@@ -154,6 +174,24 @@ def test_jax(run: Run, causal: bool) -> None:
     assert [launch.kernel for launch in table_of(lowered(text))[0].launches][-1] == f"attend_{2 * causal}_attention"
     *_, out = run(text, q, k, v, np.zeros_like(q), entry="attend")
     np.testing.assert_allclose(out.astype(np.float32), np.asarray(attend(q, k, v), np.float32), atol=0.02)
+
+
+def test_result_with_totals(run: Run) -> None:
+    """What else reads the rows' sums has them: the products are scaled back."""
+    sizes = heads, rows, positions, depth, width = (1, 32, 64, 32, 32)
+    g = tlx.Graph("f")
+    shapes = {"q": (heads, rows, depth), "k": (heads, positions, depth), "v": (heads, positions, width)}
+    q, k, v = (g.parameter(name, shape, "bfloat16") for name, shape in shapes.items())
+    s = g.matmul(q, k.transpose(0, 2, 1), "float32") * depth**-0.5
+    powers = g.exp(s - g.max(s, 2, keep=True))
+    totals = g.sum(powers, 2, keep=True)
+    g.output(g.convert(g.matmul(g.convert(powers / totals, "bfloat16"), v, "float32") * totals, "bfloat16"))
+    given = arrays(sizes, ml_dtypes.bfloat16)
+    *_, out = run(g.text(), *given, np.zeros((heads, rows, width), given[0].dtype))
+    wide = [x.astype(np.float32) for x in given]
+    scores = wide[0] @ wide[1].transpose(0, 2, 1) * np.float32(depth**-0.5)
+    want = np.exp(scores - scores.max(-1, keepdims=True)) @ wide[2]
+    np.testing.assert_allclose(out.astype(np.float32), want, atol=0.05, rtol=0.02)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +20,9 @@ from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, e
 from tlx.api.call import ArgumentError
 from tlx.api.compiler import CompiledModule
 from tlx.api.device import SizedFunction
+from tlx.api.prototypes import prototypes
 from tlx.diagnostics import LoweringError, TlxError
+from tlx.ir.parser.module import parse
 
 # What is computed or read for each element, copied with pitches of run-time size, or branches between iterations
 REFUSED = """expression copies onto_itself power branches swap shifted""".split()
@@ -101,6 +106,35 @@ def test_sizes_may_differ_from_call_to_call(compiled: Compile) -> None:
     scaled = module["scaled"]
     assert isinstance(scaled, SizedFunction)
     assert scaled.for_sizes((x, y, 3, 5, 2.0)) is scaled.for_sizes((x, y, 3, 5, 4.0))
+
+
+def test_code_for_sizes_is_generated_once() -> None:
+    """Threads that call at once wait for the same code; the oldest of many codes is dropped, none by a failed call."""
+    generated: list[int] = []
+
+    def generate(sizes: dict[int, int]) -> Any:
+        if sizes[2] < 0:
+            raise TlxError("negative")
+        time.sleep(0.01)
+        generated.append(sizes[2])
+        return object()
+
+    function = SizedFunction(prototypes(parse(TEXT, "test.ll"))["scaled"], [2], generate)
+
+    def for_rows(rows: int) -> object:
+        return function.for_sizes((None, None, rows, 5, 1.0))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(for_rows, [7] * 4))) == 1
+    first = for_rows(7)
+    for rows in range(100, 163):
+        for_rows(rows)
+    with pytest.raises(TlxError, match="negative"):
+        for_rows(-1)
+    assert for_rows(7) is first
+    for_rows(163)
+    assert for_rows(7) is not first
+    assert generated == [7, *range(100, 164), 7]
 
 
 def test_wrong_sizes(compiled: Compile) -> None:

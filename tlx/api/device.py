@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from math import prod
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -185,6 +186,7 @@ class SizedFunction(CompiledFunction):
         self.prototype, self._sizes, self._compiled = prototype, sizes, compiled
         self._count = len(prototype.parameters)
         self._known: dict[tuple[int, ...], DeviceFunction] = {}
+        self._compiling = Lock()
 
     def __call__(self, *arguments: Any, stream: int = 0) -> None:
         """Launch the kernels for the sizes that are passed; see `DeviceFunction`.
@@ -211,11 +213,18 @@ class SizedFunction(CompiledFunction):
         parameters = self.prototype.parameters
         sizes = tuple(int(_scalar(n, parameters[n], arguments[n]).value) for n in self._sizes)
         known = self._known.get(sizes)
-        if known is None:
-            if len(self._known) >= _MOST_LAYOUTS:
-                self._known.pop(next(iter(self._known)))
-            known = self._known[sizes] = self._compiled(dict(zip(self._sizes, sizes, strict=True)))
-        return known
+        return known if known is not None else self._new(sizes)
+
+    def _new(self, sizes: tuple[int, ...]) -> DeviceFunction:
+        """The function for some sizes, compiled once, whatever threads call it."""
+        with self._compiling:
+            known = self._known.get(sizes)
+            if known is None:
+                known = self._compiled(dict(zip(self._sizes, sizes, strict=True)))
+                if len(self._known) >= _MOST_LAYOUTS:
+                    del self._known[next(iter(self._known))]
+                self._known[sizes] = known
+            return known
 
 
 class OwnedArray:

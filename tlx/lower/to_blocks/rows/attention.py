@@ -65,6 +65,11 @@ _WIDE: Final = 128
 _LOG2_E: Final = 1.4426950408889634
 _LOG2_E_HIGH: Final = 1.44269502162933349609375
 _LN_2: Final = 0.6931471805599453
+_LARGE: Final = 2.0**27
+"""What rounding the product of log2(e) and numbers up to this loses is at most 8: powers of two, by which all powers of
+a row are then too large or small, remain in the range of all types. The differences of larger numbers, such as those
+by which masks are filled, are zero, or so large that their powers vanish with any factor, which is 1 then.
+"""
 _LEAST_POWER: Final = -110.0
 """exp of this is zero, as of everything below."""
 
@@ -201,13 +206,14 @@ class _Lines:
     Args:
         kernel: The kernel.
         view: The operand, whose rows are the lines.
-        pointer: Its first element.
+        number: Position among the kernel's pointers.
         count: Lines of a tile.
         warps: Warps of the block.
     """
 
-    def __init__(self, kernel: GridKernel, view: MatrixView, pointer: Value, count: int, warps: int) -> None:
-        self.kernel, self.view, self.pointer, self.count = kernel, view, pointer, count
+    def __init__(self, kernel: GridKernel, view: MatrixView, number: int, count: int, warps: int) -> None:
+        self.kernel, self.view, self.pointer, self.count = kernel, view, kernel.pointers[number], count
+        self.alignment = min(_CHUNK, kernel.iterations.alignments[number])
         b, threads = kernel.b, warps * kernel.grid.warp
         self.boxes = _boxes(view.cols)
         self.line, self.chunk = kernel.divided(kernel.thread, _LINE_CHUNKS)
@@ -215,11 +221,11 @@ class _Lines:
         low = b.binary("and", self.line, const_int(I32, _LINE_CHUNKS - 1))
         at = b.mul(b.binary("xor", self.chunk, low), _CHUNK)
         self.within = b.add(b.mul(self.line, _LINE), at)
-        self.first = b.gep(view.element, pointer, as_index(b, b.mul(self.chunk, _PER_CHUNK)))
+        self.first = b.gep(view.element, self.pointer, as_index(b, b.mul(self.chunk, _PER_CHUNK)))
 
     def copy(self, first: Value, to: Value) -> None:
         """Start the copies of a tile, from a line (i32) on, to an address; lines beyond the last one become zero."""
-        b, view, kernel = self.kernel.b, self.view, self.kernel
+        b, view = self.kernel.b, self.view
         line = b.add(first, self.line)
         start = b.gep(view.element, self.first, b.mul(as_index(b, line), view.row_stride))
         to = b.gep(I8, to, as_index(b, self.within))
@@ -234,11 +240,24 @@ class _Lines:
                     checks.append(b.icmp("ult", b.add(line, down), view.rows))
                 if view.cols - across < _LINE // size:
                     checks.append(b.icmp("ult", self.chunk, (view.cols - across) // _PER_CHUNK))
-                inside, valid = all_of(b, checks), None
+                inside = all_of(b, checks)
                 if inside is not None:
-                    valid = b.select(inside, const_int(I32, _CHUNK), const_int(I32, 0))
                     source = b.select(inside, source, self.pointer)
-                kernel.grid.operations.copy(b, b.gep(I8, to, (box * self.count + down) * _LINE), source, valid)
+                self._copy_chunk(b.gep(I8, to, (box * self.count + down) * _LINE), source, inside)
+
+    def _copy_chunk(self, to: Value, source: Value, inside: Value | None) -> None:
+        """Copy a chunk, or zeros if it is not inside; asynchronously if it is aligned in memory."""
+        b, element = self.kernel.b, self.view.element
+        if self.alignment == _CHUNK:
+            valid = None if inside is None else b.select(inside, const_int(I32, _CHUNK), const_int(I32, 0))
+            self.kernel.grid.operations.copy(b, to, source, valid)
+            return
+        part = VectorType(self.alignment // bytes_of(element), element)
+        for at in range(0, _CHUNK, self.alignment):
+            value: Value = b.load(part, b.gep(I8, source, at), self.alignment)
+            if inside is not None:
+                value = b.select(inside, value, zero(part))
+            b.store(value, b.gep(I8, to, at), self.alignment)
 
 
 class _Places:
@@ -289,10 +308,9 @@ class _AttentionKernel:
         unit = _unit_of(kernel.grid, self.problem)
         assert unit is not None
         self.unit, self.shared = unit, self.operations.shared(b)
-        _, q, k, v = kernel.pointers[:4]
-        self.queries = _Lines(kernel, scores.a, q, plan.rows, plan.warps)
-        self.keys = _Lines(kernel, scores.b.transposed, k, plan.positions, plan.warps)
-        self.values = _Lines(kernel, product.b, v, plan.positions, plan.warps)
+        self.queries = _Lines(kernel, scores.a, 1, plan.rows, plan.warps)
+        self.keys = _Lines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
+        self.values = _Lines(kernel, product.b, 3, plan.positions, plan.warps)
         self.left, self.right = _Places(kernel, lines_first=True), _Places(kernel, lines_first=False)
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         group, quad = kernel.divided(self.lane, 4)
@@ -549,17 +567,28 @@ class _AttentionKernel:
         lowest = const_float(FLOAT, float("-inf"))
         return self.b.select(emit_fcmp(self.b, "oeq", largest, lowest), zero(FLOAT), largest)
 
+    def _scale(self, largest: Value) -> Value:
+        """What the differences to a maximum are multiplied with before they become powers of two."""
+        b = self.b
+        size = b.call_intrinsic("llvm.fabs", [FLOAT], FLOAT, [largest])
+        is_large = emit_fcmp(b, "ogt", size, const_float(FLOAT, _LARGE))
+        return b.select(is_large, const_float(FLOAT, 1.0), const_float(FLOAT, _LOG2_E_HIGH))
+
     def _running(
         self, sums: list[Value], scores: list[list[Value]], rows: _Rows
     ) -> tuple[list[Value], list[list[Value]], _Rows]:
         """A step of the pass with the running maximum."""
-        b, log2e = self.b, const_float(FLOAT, _LOG2_E_HIGH)
+        b = self.b
         largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
         powers: list[list[Value]] = []
         for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
-            minus = b.binary("fmul", self._subtrahend(after), const_float(FLOAT, -_LOG2_E_HIGH))
-            factors.append(self.operations.power_of_two(b, b.fma(before, log2e, minus)))
-            powers.append([self.operations.power_of_two(b, b.fma(score, log2e, minus)) for score in line])
+            start, scale = self._subtrahend(after), self._scale(after)
+            least = b.binary("fmul", start, scale)
+            minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
+            # What rounding the maximum's product loses is a factor of all powers, so `before` has to be rounded, too.
+            growth = b.binary("fsub", b.binary("fmul", before, scale), least)
+            factors.append(self.operations.power_of_two(b, growth))
+            powers.append([self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line])
             totals.append(b.fma(total, factors[-1], self._tree(self._added, powers[-1])))
         scaled = [b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
         return scaled, self._fragments(powers), _Rows(largest, totals)

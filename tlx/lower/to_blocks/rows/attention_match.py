@@ -3,7 +3,8 @@
     S = f(Q @ K)        M = max of rows of S        E = exp(S - M)
     O = g(P @ V)        P = E / L, narrowed         L = sum of rows of E
 
-S, M, E, L and P are temporaries that no other tree uses. O lies apart from all that is read.
+S, M, E, L and P are temporaries that no other tree uses, and that f, g and V do not read. O lies apart from all that is
+read.
 """
 
 from __future__ import annotations
@@ -77,10 +78,16 @@ class AttentionSearch:
         return result
 
     def _are_private(self, trees: Sequence[Match]) -> bool:
-        """Whether only these trees use what each of them but the last one writes."""
+        """Whether only these trees use what each of them but the last one writes, and only as softmax does."""
         names = [self.memory_of(tree.pointers[0][0], tree) for tree in trees[:-1]]
         used = [{self.memory_of(pointer, tree) for pointer, _ in tree.pointers} for tree in trees]
-        return all(name is not None and self.users[name] == sum(name in tree for tree in used) for name in names)
+        scores, product = trees[0], trees[-1]
+        others = {self.memory_of(pointer, scores) for pointer, _ in scores.pointers[1:]}
+        others |= {self.memory_of(pointer, product) for pointer, _ in product.pointers[2:]}
+        return all(
+            name is not None and name not in others and self.users[name] == sum(name in tree for tree in used)
+            for name in names
+        )
 
     def _found(self, trees: Sequence[Match]) -> Match | None:
         """The trees as one, if they are attention."""
