@@ -59,7 +59,12 @@ def _import_everything() -> None:
 
     for module in pkgutil.walk_packages(tlx.__path__, "tlx."):
         if module.name != "tlx.llvm.service":  # a program
-            importlib.import_module(module.name)
+            try:
+                importlib.import_module(module.name)
+            except ModuleNotFoundError as error:
+                if (error.name or "").startswith("tlx"):
+                    raise
+                # It needs an optional package that is not installed.
 
 
 def _serve(listener: socket.socket) -> None:

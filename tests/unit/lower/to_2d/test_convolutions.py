@@ -133,7 +133,7 @@ PHASES: Final = Convolution((1, 4, 6, 9), (8, 4, 4, 4), holes=(1, 1))
 DECISIONS: Final[dict[str, tuple[Convolution, str, tuple[str, ...]]]] = {
     "even and odd columns in regions of a copy": (STRIDED, "generic", ("split.buf",)),
     "sums over regions in a loop": (
-        Convolution((1, 2, 21, 37), (3, 2, 17, 17), (2, 2)), "generic", ("split.buf", "udiv"),
+        Convolution((1, 2, 15, 31), (3, 2, 9, 9), (2, 2)), "generic", ("split.buf", "udiv"),
     ),
     "channels of a group": (Convolution((1, 6, 7, 7), (4, 3, 3, 3)), "generic", ("batch.loop|group",)),
     "sums of half in float": (

@@ -37,7 +37,7 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import TensorView, as_matrices
-from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
+from tlx.lower.to_2d.contraction.blocking import Blocking, most_chained
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
 from tlx.lower.to_2d.contraction.problem import (
     ACC,
@@ -57,7 +57,7 @@ from tlx.lower.to_2d.contraction.problem import (
     sum_type,
 )
 from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
-from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
+from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy, compute_unit
 from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS, VnniCopy, VnniRows, with_dense_strides
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import CollapsedDims, LoopDim, loop_nest
@@ -214,7 +214,9 @@ def emit_contraction(
         copies = OperandCopies(context, b, op, choice)
         lhs, rhs = (copies.operand(column) for column in (LHS, RHS))
         copied = replace(choice.contraction, lhs=lhs, rhs=rhs)
-        _BlockEmitter(context, b, copied, copies.sliced or sliced, copies.nest(), element, epilogue).emit()
+        in_one_tree = choice.sums <= most_chained(compute_unit(context.target, contraction, element))
+        loops = copies.nest()
+        _BlockEmitter(context, b, copied, copies.sliced or sliced, loops, element, epilogue, in_one_tree).emit()
 
 
 def _emit_reduced(
@@ -269,6 +271,7 @@ class _BlockEmitter:
     nest: ContractionLoops
     element: Type
     epilogue: ContractionEpilogue | None
+    in_one_tree: bool
 
     def __post_init__(self) -> None:
         self.blocks = BlockProduct(self.b, self.c, self.nest)
@@ -280,7 +283,7 @@ class _BlockEmitter:
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
         loops = [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
-        buffer = self._buffer() if self.count > MOST_CHAINED and not self._keeps_result() else None
+        buffer = self._buffer() if not self.in_one_tree and not self._keeps_result() else None
         around, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
         with around as starts, blocks as steps:
             offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
@@ -308,7 +311,7 @@ class _BlockEmitter:
             vector = self.blocks.product(self.c.kind, acc, lhs, rhs, type_)
             self._store(vector, offsets, out, "product" if acc is None else "sum")
             return
-        if self.count <= MOST_CHAINED:
+        if self.in_one_tree:
             self._store(self._rounded(self._chain(acc, lhs, rhs)), offsets, out, "product")
             return
         sums = self._sums(out, buffer)
