@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -34,7 +34,7 @@ def remainder(x: float, y: float) -> float:
 
 def operands(dtype: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Pairs of special numbers, of close ones, and of bits at random."""
-    facts = ml_dtypes.finfo(dtype)
+    facts = cast("Any", ml_dtypes.finfo(dtype))
     least, largest = float(facts.smallest_subnormal), float(facts.max)
     special = [0.0, -0.0, 1.0, -1.0, least, -3 * least, 7 * least, float(facts.smallest_normal), largest, -largest]
     special += [math.inf, -math.inf, math.nan, 1 / 3, -0.1, 5.5, 1e-3, 100.0, 1 + float(facts.eps)]

@@ -100,7 +100,7 @@ class _Remainders:
             self.module.append(Raw(_remainder_text(name, type_)))
 
 
-_FORMATS: Final = {FLOAT: (32, 23), DOUBLE: (64, 52)}
+_FORMATS: Final[dict[Type, tuple[int, int]]] = {FLOAT: (32, 23), DOUBLE: (64, 52)}
 """Bits of a number, and of its fraction."""
 
 

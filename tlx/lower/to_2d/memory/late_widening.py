@@ -65,6 +65,7 @@ def _move(module: Module, function: Function, widening: Instruction, broadcast: 
     b = TensorBuilder(module, function, block, block.instructions.index(old))
     b.debug, b.span = old.debug_location, old.span
     narrow = b.typeinfo(source, replace(tensor.type, element=source.type.element), "narrow")
-    repeated = b.broadcast(narrow, *broadcast.dims, replace(result, element=source.type.element))
+    shape, dims = broadcast.dims
+    repeated = b.broadcast(narrow, shape, dims, replace(result, element=source.type.element))
     replace_uses(function, str(old.result), b.cast("fpext", repeated, old.value.type))
     block.instructions.remove(old)
