@@ -185,7 +185,9 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         if grid_of(target) is not None:
             from tlx.api.device_modules import loaded_on_device
 
-            return loaded_on_device(compilation, cached and cached.cache)
+            on_device = loaded_on_device(compilation, cached and cached.cache)
+            refused = refused_functions(on_device.defined)
+            return CompiledModule(on_device.functions, refused, entry, on_device.lowered)
         code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
     compilation.check_entry(code.defined)
     return code.loaded(entry, libraries)

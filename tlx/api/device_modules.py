@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tlx.api.cache import CacheEntry, CacheInput, DiskCache
 from tlx.api.call import CompiledFunction
-from tlx.api.compiler import CompiledModule
 from tlx.api.device import DeviceFunction, SizedFunction, assembly_of, loaded_functions
 from tlx.api.files import FORMAT_BY_NAME
-from tlx.api.lowering import Compilation, SourceInput, grid_of, lower_source, refused_functions
+from tlx.api.lowering import Compilation, SourceInput, grid_of, lower_source
 from tlx.api.prototypes import prototypes
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.inference import verify_tensors
@@ -26,7 +25,22 @@ if TYPE_CHECKING:
     from tlx.lower.options import Options
 
 
-def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> CompiledModule:
+@dataclass(frozen=True, slots=True)
+class DeviceModule:
+    """A module that is loaded on a device.
+
+    Attributes:
+        functions: The functions that can be called, by name.
+        defined: All functions that it defines, by name.
+        lowered: The LLVM IR that was compiled; with sizes that are not known yet, the module.
+    """
+
+    functions: dict[str, CompiledFunction]
+    defined: dict[str, Prototype]
+    lowered: str
+
+
+def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> DeviceModule:
     """A module, lowered for a device of this machine and loaded there.
 
     Functions with tensors of run-time sizes are compiled when they are called.
@@ -38,7 +52,7 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Compi
     return _loaded_by_sizes(compilation, cache) or _loaded(compilation, cache)
 
 
-def _loaded_by_sizes(compilation: Compilation, cache: DiskCache | None) -> CompiledModule | None:
+def _loaded_by_sizes(compilation: Compilation, cache: DiskCache | None) -> DeviceModule | None:
     """A module, some of whose functions have tensors of run-time sizes; None if none has."""
     source = compilation.source
     if b"vscale" not in source.data:
@@ -51,27 +65,24 @@ def _loaded_by_sizes(compilation: Compilation, cache: DiskCache | None) -> Compi
     text, defined = str(module), prototypes(module)
     compilation.check_entry(defined)
 
-    def loaded(module: Module, entry: str | None) -> CompiledModule:
+    def loaded(module: Module, entry: str | None) -> DeviceModule:
         of_module = SourceInput.of(module, FORMAT_BY_NAME)
         return _loaded(replace(compilation, source=of_module, reading=FORMAT_BY_NAME, entry=entry), cache)
 
     def for_sizes(name: str, known: dict[int, int]) -> DeviceFunction:
-        function = loaded(with_known_sizes(text, name, known, source.name), name).entry
+        function = loaded(with_known_sizes(text, name, known, source.name), name).functions[name]
         assert isinstance(function, DeviceFunction)
         return function
 
     module.remove(*(function for function in module.functions if function.name in sizes))
-    others = dict[str, CompiledFunction]()
-    if module.functions:
-        rest = loaded(module, None)
-        others = {name: rest[name] for name in rest}
+    others = loaded(module, None).functions if module.functions else {}
     functions = {
         name: SizedFunction(defined[name], numbers, partial(for_sizes, name)) for name, numbers in sizes.items()
     }
-    return CompiledModule({**others, **functions}, refused_functions(defined), compilation.entry, text)
+    return DeviceModule({**others, **functions}, defined, text)
 
 
-def _loaded(compilation: Compilation, cache: DiskCache | None) -> CompiledModule:
+def _loaded(compilation: Compilation, cache: DiskCache | None) -> DeviceModule:
     """A module whose sizes are known."""
     source, target, options = compilation.source, compilation.target, compilation.options
     grid = grid_of(target)
@@ -97,4 +108,4 @@ def _loaded(compilation: Compilation, cache: DiskCache | None) -> CompiledModule
     compilation.check_entry(defined)
     lowered = zlib.decompress(text).decode(errors="surrogatepass")
     functions = loaded_functions(lowered, code, defined, device)
-    return CompiledModule(dict(functions), refused_functions(defined), compilation.entry, lowered)
+    return DeviceModule(dict(functions), defined, lowered)
