@@ -101,6 +101,7 @@ ROWS = {work.row: work for work in workloads.of_rows(24, 40) if work.types == "f
         (workloads.batch(3, 16), np.matmul),
         (workloads.mlp(24, 40, 32), layer),
         (workloads.attention(32, 16, 32), attention),
+        (workloads.attention(32, 16, 32, exact=True), attention),
         (workloads.convolution(8, 16, 6, 3, 2, 1), convolved),
         (ROWS["add"], np.add),
         (ROWS["softmax"], softmax),
@@ -128,6 +129,11 @@ def test_without_peers(measured: Callable[..., Any]) -> None:
     facts: dict[str, Any] = {"machine": "an emulator", "target": "nvidia", "llvm": "22", "date": "today", "peers": {}}
     table = markdown({**facts, "cells": [record(cell)]})
     assert "| f32 | 24x40 |" in table
+
+
+def test_attention_is_reassociated_unless_exact() -> None:
+    assert "fdiv reassoc" in workloads.attention(32, 16, 32).text()
+    assert "reassoc" not in workloads.attention(32, 16, 32, exact=True).text()
 
 
 def test_names_are_unique() -> None:

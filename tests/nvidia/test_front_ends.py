@@ -12,7 +12,6 @@ import tlx
 from tests.nvidia import on_emulator
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import normal, with_grids
-from tlx.api import device
 from tlx.api.call import ArgumentError
 from tlx.api.device import DeviceFunction, OwnedArray
 from tlx.target.target import Target
@@ -27,7 +26,6 @@ def new_target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         pytest.skip("the emulator needs a C compiler")
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
-    monkeypatch.setattr(device, "assembly_of", on_emulator.recorded)
     return lambda: with_grids(device=lambda: emulated)
 
 

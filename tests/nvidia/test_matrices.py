@@ -20,6 +20,7 @@ from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
+from tlx.target.lookup import find_target
 
 Array = npt.NDArray[Any]
 Compile = Callable[..., Any]
@@ -77,7 +78,7 @@ PRODUCT: Final = """func @run(%A: memref<{a}x?x?>, %B: memref<{a}x?x?>, %C: memr
         ("bf16", "f32", 32, 8, 16, ("", ".t")), ("bf16", "f32", 64, 8, 32, ("", "")),
         ("bf16", "bf16", 32, 16, 32, (".t", "")), ("f16", "f32", 32, 8, 16, (".t", ".t")),
         ("f16", "f16", 32, 16, 16, ("", "")),
-        ("i8", "i32", 64, 8, 32, (".t", "")), ("f64", "f64", 32, 16, 12, ("", ".t")),
+        ("i8", "i32", 64, 8, 32, (".t", "")), ("f64", "f64", 32, 16, 24, ("", ".t")),
     ],
 )  # fmt: skip
 def test_product(compile_kernels: Compile, a: str, c: str, m: int, n: int, k: int, transposed: tuple[str, str]) -> None:
@@ -89,6 +90,20 @@ def test_product(compile_kernels: Compile, a: str, c: str, m: int, n: int, k: in
     stored = [np.asfortranarray(v.T) if t else v for v, t in zip((x, y), transposed, strict=True)]
     compile_kernels(text).run(*stored, z, d)
     np.testing.assert_array_equal(wide(d), wide(exact.astype(d.dtype)))
+
+
+def test_wide_product_of_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    if COMPILER is None:
+        pytest.skip("the emulator needs a C compiler")
+    on_emulator(monkeypatch)
+    text = PRODUCT.format(a="f64", c="f64", m=32, n=16, k=16, ta="", tb="", check="")
+    grid = find_target("nvidia").grids["sm_90a"]
+    lowered = lower_text(str(tl.translate(text, threads=grid)), target="nvidia", options=Options(cpu="sm_90a"))
+    assert "mma.sync.aligned.m16n8k8.row.col.f64" in lowered
+    x, y, z = (whole("f64", m, n, seed=m) for m, n in ((32, 16), (16, 16), (32, 16)))
+    d = np.zeros_like(z)
+    tl.compile(text, options=Options(cpu="sm_90a")).run(x, y, z, d)
+    np.testing.assert_array_equal(d, x @ y + z)
 
 
 @pytest.mark.parametrize("a", ["bf16", "i8", "f64"])
@@ -243,10 +258,12 @@ def test_copies(compile_kernels: Compile, a: str, size: int) -> None:
 def test_products_that_the_grid_lacks_are_refused() -> None:
     attributes = '"tlx-features"="target" "tlx-stage"="tiles" "tlx-block"="32,0"'
     text = f"""define void @f(ptr %p, i64 %x, i64 %y, i64 %z) {attributes} {{
-  %d = call {{ float }} @tlx.thread.multiply.f.fp128.f.fp128.float(float 0.0, i32 0, i32 0)
+  %d = call {{ float }} @tlx.thread.multiply.8x8x4.f.fp128.f.fp128.float(float 0.0, i32 0, i32 0)
   ret void
 }}
-declare {{ float }} @tlx.thread.multiply.f.fp128.f.fp128.float(float, i32, i32)
+declare {{ float }} @tlx.thread.multiply.8x8x4.f.fp128.f.fp128.float(float, i32, i32)
 """
-    with pytest.raises(LoweringError, match=r"the target's grid has no product of fragments f\.fp128\.f\.fp128\.float"):
+    with pytest.raises(
+        LoweringError, match=r"the target's grid has no product of fragments 8x8x4\.f\.fp128\.f\.fp128\.float"
+    ):
         lower_text(text, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))

@@ -10,9 +10,9 @@ turns the function into a kernel, and the calls into operations of the target's 
 A subgroup is a power of two of adjacent threads, at most a warp. All of them make the calls for subgroups together.
 
 Fragments, and what each thread of a warp holds of them, are those of `tlx.target.grid_unit`. All threads of a warp make
-the calls for them together. The name of a product says the types of A, B and the sums:
+the calls for them together. The name of a product says its extents, and the types of A, B and the sums:
 
-      %d = call { float, float, float, float } @tlx.thread.multiply.f.bfloat.f.bfloat.float(%c0..3, %a0..3, %b0..1)
+      %d = call { float, float, float, float } @tlx.thread.multiply.16x8x16.f.half.f.half.float(%c0..3, %a0..3, %b0..1)
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def multiply(
 
 
 def product_name(product: FragmentProduct) -> str:
-    """The types of a product, which no two products of a grid share."""
+    """The extents and types of a product, which no two products of a grid share."""
     operands = (f"{sign}.{element}" for element, sign in (product.lhs, product.rhs))
-    return ".".join([*operands, product.accumulator])
+    return ".".join([f"{product.rows}x{product.columns}x{product.depth}", *operands, product.accumulator])
 
 
 def _members(b: Builder, structure: Value, type_: Type, count: int) -> list[Value]:

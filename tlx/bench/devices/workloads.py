@@ -3,7 +3,8 @@
 gemm          c = a @ b; squares, and the shapes of transformers and other networks; `B columns`: b is column-major
 batch         many products of small matrices
 mlp           gelu(x @ w + bias), GELU in its usual approximation
-attention     softmax(q k^T / sqrt(d)) v for each head, 16 heads and as many sequences as make 16,384 tokens; S x d
+attention     softmax(q k^T / sqrt(d)) v for each head, 16 heads and as many sequences as make 16,384 tokens; S x d;
+              `exact`: the division is not reassociated
 convolution   those of ResNet-50, each once, on 32 images whose borders are padded beforehand
 softmax, layernorm, rowsum, add: rows x columns; memory bounds them
 
@@ -62,6 +63,7 @@ def device_workloads() -> Iterator[Workload]:
     for depth in (64, 128):
         for length in _SEQUENCES:
             yield attention(length, depth)
+            yield attention(length, depth, exact=True)
     for channels, filters, side, window, stride in LAYERS:
         yield convolution(channels, filters, side, window, stride)
     for rows, columns in _ROWS:
@@ -148,14 +150,14 @@ def mlp(m: int, n: int, k: int) -> Workload:
     )
 
 
-def attention(length: int, depth: int, tokens: int = _TOKENS) -> Workload:
-    """Attention of sequences of a length."""
+def attention(length: int, depth: int, tokens: int = _TOKENS, *, exact: bool = False) -> Workload:
+    """Attention of sequences of a length; the softmax may be reassociated, as that of libraries is, unless `exact`."""
     heads = tokens // length * _HEADS
     shape = (heads, length, depth)
 
     def build(g: Graph, q: Value, k: Value, v: Value) -> Value:
         scores = g.multiply(g.matmul(q, g.transpose(k, (0, 2, 1)), dtype="float32"), depth**-0.5)
-        return g.matmul(g.convert(g.softmax(scores), "bfloat16"), v)
+        return g.matmul(g.convert(g.softmax(scores, reassociated=not exact), "bfloat16"), v)
 
     def by_torch(torch: Any, given: Sequence[Any], _: Any) -> list[Callable[[], Any]]:
         q, k, v = (array.reshape(-1, _HEADS, length, depth) for array in given)
@@ -163,7 +165,7 @@ def attention(length: int, depth: int, tokens: int = _TOKENS) -> Workload:
         return [lambda: attention(q, k, v).reshape(shape)]
 
     return _workload(
-        ("attention", "bf16->bf16", f"{length}x{depth}", ""),
+        ("attention", "bf16->bf16", f"{length}x{depth}", "exact" if exact else ""),
         tuple((name, BF16, shape) for name in "qkv"),
         (BF16, shape),
         build,

@@ -31,6 +31,7 @@ from tlx.lower.context import (
     without_unfit_vectors,
 )
 from tlx.lower.legalize.bfloat import without_bfloat
+from tlx.lower.legalize.math.grid_library import replace_library_functions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
@@ -52,6 +53,8 @@ def legalize(module: Module, context: LoweringContext) -> Module:
         if is_kernel(module, function):
             kernel_context = replace(context, target=context.target_of(module, function))
             kernels[function.name] = _legalize_kernel(module, function, kernel_context)
+    if context.target.grid is not None:
+        replace_library_functions(module)
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
