@@ -1,4 +1,4 @@
-"""Limits of LLVM's backends: a program that LLVM cannot compile, whatever TLX makes of it, is refused, and no failure."""
+"""Limits of LLVM's backends: a program that LLVM cannot compile whatever TLX makes of it is refused, no failure."""
 
 from __future__ import annotations
 
