@@ -8,7 +8,7 @@ from tlx.fuzz.limits import backend_limit
 
 SPILL = 'Assertion `... && "Emergency spill slot is out of reach"\' failed.'
 NO_BFLOAT = "LLVM ERROR: Cannot select: t335: f32 = bf16_to_fp t337\n    t337: i32 = and t338, Constant:i32<65535>"
-NO_TRUTH = "t24: v64i1 = truncate t23\n    t23: v64i8,ch = load\nUnhandled HVX operation"
+NO_TRUTH = "t24: v64i1 = truncate t23\n    t23: v64i8,ch = load\n      t20: Register:i32 $r0\nUnhandled HVX operation"
 SLOW = "LLVM took more than 30 s of CPU time in 'emit'"
 LARGE = "define internal <3860 x float> @f(<3860 x float> %x) {\n}\n"
 BFLOAT = "define <9 x bfloat> @f(<9 x bfloat> %x) {\n}\n"
