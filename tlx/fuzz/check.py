@@ -30,6 +30,7 @@ from tlx.evaluate import Machine
 from tlx.evaluate.teams import ThreadTeam
 from tlx.fuzz.generation.model import RandomFunction, difference
 from tlx.fuzz.generation.programs import RandomProgram, canonical
+from tlx.fuzz.limits import backend_limit
 from tlx.fuzz.options import RandomOptions
 from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.module import Module
@@ -52,8 +53,6 @@ _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 0, 0, 1, 3)
 INTERNAL_ERROR: Final = "bug of TLX"
-_BFLOAT_VECTOR: Final = re.compile(r"soft promote this operator's operand|Cannot select: \S+ v\d+bf16 = ")
-"""What LLVM 22 says of vectors of bfloat that it cannot pass or interleave where the target has AVX512-BF16."""
 _PIPELINES: Final = (
     ("-O2",),
     ("-O3",),
@@ -304,8 +303,9 @@ def _run(
             raise
         raise RefusedError(error.message) from None
     except CodegenError as error:
-        if "+avx512bf16" in check.drawn.features and _BFLOAT_VECTOR.search(error.message):
-            raise RefusedError("LLVM's backend has no such vectors of bfloat with +avx512bf16") from None
+        reason = backend_limit(error.message, program.text, check.drawn.features, is_foreign=bool(check.emulator))
+        if reason:
+            raise RefusedError(reason) from None
         raise
     check_registers(program.text, compiled.lowered)
     if check.threads and not check.emulator:

@@ -116,8 +116,8 @@ def emit_code(
 
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")
-    process = process or llvm(tuple(llvm_options))
     machine = triple or triple_of(text)
+    process = process or llvm((*_DEFECTIVE_PASSES.get(machine.partition("-")[0], ()), *llvm_options))
     defaults = () if cpu else baseline(machine or native_triple(), text)
     try:
         return process.ask(
@@ -136,25 +136,34 @@ def emit_code(
         notes = _remedies(message, machine) if rejected.kind == "emit" else []
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {message}", notes=notes) from None
     except LLVMCrashError as crash:
-        avoiding = _avoiding(crash.message)
-        if not set(avoiding) <= set(llvm_options):
-            options = (*llvm_options, *avoiding)
+        avoiding = _avoiding(crash.message, llvm_options)
+        if avoiding:
+            options = (*llvm_options, avoiding)
             return emit_code(text, kind, opt_level, cpu, features, triple, llvm_options=options, jit=jit, passes=passes)
         notes = _remedies(crash.message, machine)
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {crash.message}", notes=notes) from None
 
 
-_DEFECTS: Final = {"Target hint is outside allocation order": ("-enable-misched=0",)}
-"""Assertions that fail on valid code, and options with which LLVM compiles it.
+_DEFECTS: Final = {"Target hint is outside allocation order": ("-enable-misched=0", "-regalloc=pbqp")}
+"""Assertions that fail on valid code, and options with which LLVM compiles it, each tried with those before it.
 
 On Power, LLVM 22 suggests a register of another class for an accumulator of which only a part is needed later; without
-the scheduler before register allocation, there are registers enough. Builds without assertions ignore the suggestion.
+the scheduler before register allocation, there are mostly registers enough, and the allocator `pbqp` takes no
+suggestions. Builds without assertions ignore the suggestion.
+"""
+_DEFECTIVE_PASSES: Final = {"hexagon": ("-hvc-va=0",)}
+"""Options that leave out passes which make wrong code, by architecture.
+
+Of several unaligned loads from the same array, Hexagon's pass makes aligned ones of as many whole vectors as the loads
+span, and one more: it reads up to a vector beyond the last load, maybe on a page that is inaccessible. Without it,
+unaligned loads are instructions of their own.
 """
 
 
-def _avoiding(message: str) -> tuple[str, ...]:
-    """Options with which LLVM does not crash as a message says; none if none are known."""
-    return next((options for assertion, options in _DEFECTS.items() if assertion in message), ())
+def _avoiding(message: str, options: Sequence[str]) -> str:
+    """The option to try after some options, with which LLVM may not crash as a message says; empty if none is left."""
+    known = next((known for assertion, known in _DEFECTS.items() if assertion in message), ())
+    return next((option for option in known if option not in options), "")
 
 
 _LESS_WORK: Final = ("-disable-lsr", "-combiner-store-merging=0")

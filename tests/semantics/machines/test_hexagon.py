@@ -59,6 +59,26 @@ def test_tensor_language() -> None:
     programs.check_attention(HVX)
 
 
+LOADS = """
+define void @f(ptr %x, ptr noalias %to) {
+  %t = call token @llvm.tensor.load(ptr elementtype(i8) %x, <2 x i32> <i32 17, i32 211>, ORDER, ZERO, ZERO)
+  call void @llvm.tensor.store(ptr elementtype(i8) %to, token %t, <2 x i32> <i32 0, i32 214>)
+  ret void
+}
+""".replace("ORDER", "<2 x i32> <i32 0, i32 1>").replace("ZERO", "<2 x i32> zeroinitializer")
+
+
+@pytest.mark.parametrize("offset", [0, 59])
+def test_unaligned_rows_end_before_an_inaccessible_page(offset: int) -> None:
+    """LLVM's pass for unaligned vectors would read aligned ones beyond the last row."""
+    code = HVX.compile(LOADS)
+    x = np.arange(offset + 17 * 211, dtype=np.uint64).astype(np.int8)
+    found = np.zeros(17 * 214, np.int8)
+    code.entry.call_guarded([x[offset:], found], "after")
+    np.testing.assert_array_equal(found.reshape(17, 214)[:, :211], x[offset:].reshape(17, 211))
+    code.close()
+
+
 EXCLUDED = ("matmul_i8_i8_i32_cc",)
 """LLVM takes minutes for transposes of bytes in vectors that do not fill a register."""
 

@@ -27,13 +27,15 @@ class _CrashingLLVM:
         raise LLVMCrashError(self._message)
 
 
-def _crash(monkeypatch: pytest.MonkeyPatch, message: str, *, always: bool = False) -> list[Sequence[str]]:
-    """Have LLVM crash without options, or always; returns the options of the processes that are asked for."""
+def _crash(
+    monkeypatch: pytest.MonkeyPatch, message: str, *, enough: int = 1, always: bool = False
+) -> list[Sequence[str]]:
+    """Have LLVM crash with fewer options than enough, or always; returns those of the processes that are asked for."""
     asked: list[Sequence[str]] = []
 
     def process(options: tuple[str, ...] = ()) -> LLVMProcess | _CrashingLLVM:
         asked.append(options)
-        return _CrashingLLVM(message) if always or not options else llvm()
+        return _CrashingLLVM(message) if always or len(options) < enough else llvm()
 
     monkeypatch.setattr(codegen, "llvm", process)
     return asked
@@ -43,6 +45,12 @@ def test_hint_outside_allocation_order(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _crash(monkeypatch, _HINT)
     assert emit_code(_TEXT, "obj").startswith(b"\x7fELF")
     assert asked == [(), ("-enable-misched=0",)]
+
+
+def test_hint_outside_allocation_order_without_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _crash(monkeypatch, _HINT, enough=2)
+    assert emit_code(_TEXT, "obj").startswith(b"\x7fELF")
+    assert asked == [(), ("-enable-misched=0",), ("-enable-misched=0", "-regalloc=pbqp")]
 
 
 def test_other_crashes_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,42 @@
+"""Which of LLVM's failures are limits of its backends, and which are failures of TLX."""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.fuzz.limits import backend_limit
+
+SPILL = 'Assertion `... && "Emergency spill slot is out of reach"\' failed.'
+NO_BFLOAT = "LLVM ERROR: Cannot select: t335: f32 = bf16_to_fp t337\n    t337: i32 = and t338, Constant:i32<65535>"
+NO_TRUTH = "t24: v64i1 = truncate t23\n    t23: v64i8,ch = load\n      t20: Register:i32 $r0\nUnhandled HVX operation"
+SLOW = "LLVM took more than 30 s of CPU time in 'emit'"
+LARGE = "define internal <3860 x float> @f(<3860 x float> %x) {\n}\n"
+BFLOAT = "define <9 x bfloat> @f(<9 x bfloat> %x) {\n}\n"
+TRUTH = "declare i1 @llvm.vector.reduce.or.v64i1(<64 x i1>)\n"
+NONE = "define void @f(ptr %x) {\n  %v = load <3860 x bfloat>, ptr %x\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "program", "reason"),
+    [
+        (SPILL, LARGE, "thousands of elements"),
+        ("LLVM ERROR: Incomplete scavenging after 2nd pass", LARGE, "thousands of elements"),
+        (NO_BFLOAT, BFLOAT, "bfloat"),
+        (NO_TRUTH, TRUTH, "i1"),
+        (SLOW, NONE, "too long"),
+    ],
+)
+def test_limits_of_other_machines(error: str, program: str, reason: str) -> None:
+    assert reason in backend_limit(error, program, (), is_foreign=True)
+    assert not backend_limit(error, program, (), is_foreign=False)
+
+
+@pytest.mark.parametrize("error", [SPILL, NO_BFLOAT, NO_TRUTH])
+def test_failures_of_programs_that_have_nothing_of_the_kind(error: str) -> None:
+    assert not backend_limit(error, NONE, (), is_foreign=True)
+
+
+def test_limit_of_a_feature() -> None:
+    error = "LLVM ERROR: Cannot select: t1: v32bf16 = vector_shuffle t2, t3"
+    assert "avx512bf16" in backend_limit(error, NONE, ("+avx512bf16",), is_foreign=False)
+    assert not backend_limit(error, NONE, (), is_foreign=False)

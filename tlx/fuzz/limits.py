@@ -1,0 +1,71 @@
+"""Limits of LLVM's backends: a program that LLVM cannot compile whatever TLX makes of it is refused, no failure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class BackendLimit:
+    """Something that a backend of LLVM cannot compile.
+
+    Attributes:
+        reason: What it cannot compile.
+        error: What LLVM says of it.
+        program: What programs have for which it says so; empty if any may.
+        feature: The feature that the code is compiled for; empty if any.
+        is_foreign: Whether only backends of other machines have the limit.
+    """
+
+    reason: str
+    error: str
+    program: str = ""
+    feature: str = ""
+    is_foreign: bool = True
+
+
+BACKEND_LIMITS: Final = (
+    BackendLimit(
+        "LLVM's backend has no such vectors of bfloat with +avx512bf16",
+        r"soft promote this operator's operand|Cannot select: \S+ v\d+bf16 = ",
+        feature="+avx512bf16",
+        is_foreign=False,
+    ),
+    BackendLimit(
+        "LLVM's backend for Power cannot pass bfloat",
+        r"Cannot select: \S+ \S+ = (?:bf16_to_fp|fp_to_bf16)\b",
+        r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",
+    ),
+    BackendLimit(
+        "LLVM's backend cannot pass vectors of thousands of elements without optimisation",
+        r"Emergency spill slot is out of reach|Incomplete scavenging after 2nd pass",
+        r"(?m)^define [^{]*<\d{4,} x ",
+    ),
+    BackendLimit(
+        "LLVM's backend for Hexagon cannot reduce half a register of i1",
+        r"(?s)v64i1 = truncate.*Unhandled HVX operation",
+        r"@llvm\.vector\.reduce\.\w+\.v64i1",
+    ),
+    BackendLimit("LLVM takes too long for another machine's code", r"LLVM took more than \d+ s of CPU time"),
+)
+"""All but the last concern a program's own functions and their calls, which TLX leaves as they are. On this machine,
+time is no limit of LLVM, as it may show that TLX's functions are too large."""
+
+
+def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_foreign: bool) -> str:
+    """Which limit of LLVM's backend made it fail; empty if none is known.
+
+    Args:
+        error: What LLVM says.
+        program: The program's text.
+        features: The features that its code is compiled for.
+        is_foreign: Whether the code is for another machine, and runs under an emulator.
+    """
+    for limit in BACKEND_LIMITS:
+        if (limit.feature and limit.feature not in features) or (limit.is_foreign and not is_foreign):
+            continue
+        if re.search(limit.error, error) and re.search(limit.program, program):
+            return limit.reason
+    return ""
