@@ -233,7 +233,7 @@ def _check_globals(module: Module) -> None:
             for mention in _MENTIONED.finditer(line.group()):
                 if parse_placeholder(mention.group(1)) is not None:
                     message = f"the address of @{mention.group(1)} is taken: a placeholder can only be called"
-                    raise VerifyError(message, _raw_span(module, line.group(), mention))
+                    raise VerifyError(message, _raw_span(module, line.group(), mention), name=module.source.name)
 
 
 def _raw_span(module: Module, line: str, mention: re.Match[str]) -> Span | None:

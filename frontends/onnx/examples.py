@@ -71,9 +71,9 @@ def _with_other_fields(data: bytes, choose: random.Random) -> bytes:
                 other = graph.node[choose.randrange(len(graph.node))]
                 node.op_type = other.op_type
             case 8 if tensor.raw_data and tensor.data_type == onnx.TensorProto.INT64:
-                array = onnx.numpy_helper.to_array(tensor).copy()
+                array = np.frombuffer(tensor.raw_data[: len(tensor.raw_data) // 8 * 8], np.int64).copy()
                 if array.size:
-                    array.flat[choose.randrange(array.size)] = number
+                    array[choose.randrange(array.size)] = number
                     tensor.raw_data = array.tobytes()
             case 9 if proto.graph.input:
                 shape = proto.graph.input[0].type.tensor_type.shape

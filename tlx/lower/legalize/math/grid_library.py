@@ -46,15 +46,15 @@ def replace_library_functions(module: Module) -> None:
                     replace_uses(function, str(instruction.result), remainders.of(b, *instruction.operands))
                     block.instructions.remove(instruction)
                 else:
-                    _check(function, instruction)
+                    _check(module, function, instruction)
     remainders.define()
 
 
-def _check(function: Function, instruction: Instruction) -> None:
+def _check(module: Module, function: Function, instruction: Instruction) -> None:
     name = _library_function(instruction)
     if name and all(isinstance(argument, Local) for argument in instruction.args):  # LLVM expands powers of constants
         message = f"{name} is not implemented for targets with grids: compute it by exp, log, sin, cos and the like"
-        raise LoweringError(message, instruction.span or function.span)
+        raise LoweringError(message, instruction.span or function.span, name=module.source.name)
 
 
 def _library_function(instruction: Instruction) -> str:
@@ -88,7 +88,8 @@ class _Remainders:
         if type_ in (BFLOAT, HALF):
             return b.cast("fptrunc", self._of_numbers(b, b.cast("fpext", x, FLOAT), b.cast("fpext", y, FLOAT)), type_)
         if type_ not in _FORMATS:
-            raise LoweringError(f"frem of {type_} is not implemented for targets with grids", b.span)
+            message = f"frem of {type_} is not implemented for targets with grids"
+            raise LoweringError(message, b.span, name=self.module.source.name)
         if type_ not in self.used:
             self.used[type_] = self.module.global_names.fresh(f"tlx.remainder.{type_}")
         function = function_of(type_, (type_, type_))
