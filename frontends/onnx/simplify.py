@@ -53,9 +53,9 @@ def _is_normalization(node: Node) -> bool:
 
 def _merged(convolution: Node, normalization: Node, named: dict[str, Tensor]) -> Node | None:
     """A convolution with other weights; None if some are not known, or of different types."""
-    weights = [*convolution.inputs[1:], *normalization.inputs[1:]]
-    arrays = [named.get(name) for name in weights if name]
-    if not all(isinstance(a, np.ndarray) and a.dtype == np.float32 for a in arrays):
+    weights = [name for name in convolution.inputs[1:] if name]
+    arrays = [named.get(name) for name in (*weights, *normalization.inputs[1:])]
+    if not weights or not all(isinstance(a, np.ndarray) and a.dtype == np.float32 for a in arrays):
         return None
     kernel, *bias = cast("list[Array]", arrays[: len(arrays) - 4])
     scale, shift, mean, variance = (a.astype(np.float64) for a in cast("list[Array]", arrays[-4:]))

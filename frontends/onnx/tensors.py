@@ -29,6 +29,7 @@ Operand: TypeAlias = "Tensor | float"
 BFLOAT16: Final = "bfloat16"
 LARGEST: Final = 1 << 31
 """Elements of a tensor, at most."""
+MOST_DIMENSIONS: Final = 32
 _ALWAYS_FOLDED: Final = 1 << 16  # elements of a result that numpy computes even if the operands have fewer
 _SMALL: Final = 64  # elements of a constant that becomes a global instead of a weight
 _SHARED_BYTES: Final = 1 << 16  # size of constants that are compared with others
@@ -309,9 +310,15 @@ class Tensors:
 
     def checked(self, shape: Sequence[int]) -> tuple[int, ...]:
         """A shape that a tensor can have."""
+        self.check_rank(len(shape))
         if any(extent < 0 for extent in shape) or math.prod(shape) > LARGEST:
             self.fail(f"a tensor of shape {tuple(shape)} is not possible: at most 2^31 elements")
         return tuple(shape)
+
+    def check_rank(self, rank: int) -> None:
+        """Fail if a tensor has too many dimensions."""
+        if rank > MOST_DIMENSIONS:
+            self.fail(f"a tensor of {rank} dimensions is not possible: at most {MOST_DIMENSIONS}")
 
     def _folds(self, *operands: Tensor) -> bool:
         """Whether numpy computes a result: it is small, or not larger than what is there anyway."""
@@ -322,7 +329,7 @@ class Tensors:
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The same elements in row-major order."""
-        if math.prod(shape) != math.prod(x.shape):
+        if math.prod(self.checked(shape)) != math.prod(x.shape):
             self.fail(
                 f"shape {tuple(shape)} has {math.prod(shape)} elements, and {tuple(x.shape)} has {math.prod(x.shape)}"
             )

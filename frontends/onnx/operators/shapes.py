@@ -75,6 +75,7 @@ def reshape(t: Tensors, node: Node, x: Tensor, shape: Tensor) -> Tensor:
 
 def _filled(t: Tensors, extents: list[int], count: int) -> list[int]:
     """A shape whose extent of -1 is what is left of some elements."""
+    t.check_rank(len(extents))
     if extents.count(-1) > 1 or min(extents, default=0) < -1:
         t.fail(f"shape {extents} must have positive extents, and at most one of -1")
     rest = math.prod(e for e in extents if e != -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import onnx
@@ -14,6 +14,7 @@ from onnx import helper
 import tlx
 from tests.semantics.frontends.onnx.models import expected, graph, model
 from tlx.frontends.onnx import InferenceSession
+from tlx.intrinsics.numpy_types import Array
 
 RNG = np.random.default_rng(1)
 W = RNG.normal(size=(4, 3)).astype(np.float32)
@@ -253,6 +254,21 @@ def twice() -> bytes:
     return onnx.helper.make_model(onnx.helper.make_graph(nodes, "twice", [x], [y])).SerializeToString()
 
 
+def with_constants(*nodes: tuple[str, list[str], list[str]], **constants: Array) -> bytes:
+    """A model of nodes (operator, inputs, outputs) with an input x of 2 x 4 and an output y."""
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims) for name, dims in VALUES.items())
+    made = [onnx.helper.make_node(kind, inputs, outputs, kind) for kind, inputs, outputs in nodes]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
+    return onnx.helper.make_model(onnx.helper.make_graph(made, "g", [x], [y], weights)).SerializeToString()
+
+
+VALUES: Final = {"x": [2, 4], "y": None}
+ONES: Final = np.ones(4, np.float32)
+WITHOUT_WEIGHTS: Final = with_constants(
+    ("Conv", ["x"], ["c"]), ("BatchNormalization", ["c", "s", "s", "s", "s"], ["y"]), s=ONES
+)
+MANY_DIMENSIONS: Final = with_constants(("Reshape", ["x", "shape"], ["y"]), shape=np.full(1 << 18, 1 << 40, np.int64))
+
 X = np.zeros((2, 4), np.float32)
 SESSION = InferenceSession(two_layers())
 FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
@@ -292,6 +308,8 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
             lambda: InferenceSession(model("Reshape", {"x": X, "shape": np.array([8])}, 13)),
             "Reshape 'node': error: the shape depends on the inputs: it must be a constant, or follow from shapes",
         ),
+        (lambda: InferenceSession(WITHOUT_WEIGHTS), "Conv 'Conv': error: has too few inputs: Conv needs 2"),
+        (lambda: InferenceSession(MANY_DIMENSIONS), "a tensor of 262144 dimensions is not possible: at most 32"),
     ],
 )
 def test_errors(call: Callable[[], Any], said: str) -> None:

@@ -209,7 +209,7 @@ class FlatVectors:
             types = (instruction.type, *(operand.type for operand in instruction.operands))
             large = next((type_ for type_ in types if self._holds_large(type_)), None)
             if large is not None:
-                raise _not_lowered(f"{instruction.opcode} of {large} is not lowered", _ADVICE, instruction.span)
+                raise _not_lowered(f"{instruction.opcode} of {large} is not lowered", _ADVICE, instruction.span or self.function.span)
             if instruction.result is not None and exceeds_register(instruction.type):
                 self._check_result(instruction)
 
@@ -229,7 +229,7 @@ class FlatVectors:
             if instruction.is_call and not exceeds_abi(instruction.type):
                 return
             message = f"{instruction.opcode} of {instruction.type} is not lowered yet"
-            raise _not_lowered(message, _ADVICE, instruction.span)
+            raise _not_lowered(message, _ADVICE, instruction.span or self.function.span)
         for use in self.ssa_uses(value.name):
             user = use.instruction
             if user.opcode == "phi":
@@ -237,7 +237,7 @@ class FlatVectors:
             if (user.opcode == "ret" or user.is_call) and not exceeds_abi(instruction.type):
                 continue
             message = f"{user.opcode} of {instruction.type} is not lowered yet"
-            raise _not_lowered(message, _ADVICE, user.span)
+            raise _not_lowered(message, _ADVICE, user.span or self.function.span)
 
 
 _ADVICE: Final = (
