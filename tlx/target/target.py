@@ -107,7 +107,8 @@ class Target:
             arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
-        selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits.
+        selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
+            and maxima select a constant NaN.
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
         float_instructions: Instructions for mathematical functions, if there are any.

@@ -122,22 +122,23 @@ declare <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}>{arguments})
 MORE = {"pow": 1, "fma": 2}
 """Operands after the first one; all are the same."""
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-310, -3e300, 1e22, 710.5, -745.0, 1.5, -2.5, 0.1)
-TYPES = ("float", "double")
 
 
 def _function(template: str, name: str, type_: str) -> str:
-    mangled, more = {"float": "f32", "double": "f64"}[type_], MORE.get(name, 0)
+    mangled, more = {"half": "f16", "float": "f32", "double": "f64"}[type_], MORE.get(name, 0)
     operands = {"more": f", <24 x {type_}> %v" * more, "arguments": f", <24 x {type_}>" * more}
     return template.format(name=name, type=type_, mangled=mangled, **operands)
 
 
-def _check_functions(template: str, names: tuple[str, ...], opt_level: int) -> None:
+def _check_functions(
+    template: str, names: tuple[str, ...], opt_level: int, types: tuple[str, ...] = ("float", "double")
+) -> None:
     """Functions of special and random numbers, to two units in the last place of what they mean."""
-    text = "".join(_function(template, name, type_) for name in names for type_ in TYPES)
+    text = "".join(_function(template, name, type_) for name in names for type_ in types)
     code, module = HVX.compile(text, opt_level=opt_level), parse(text)
     random = np.random.default_rng(3)
     numbers = np.concatenate([SPECIAL, random.normal(size=10) * 3])
-    for type_ in TYPES:
+    for type_ in types:
         with np.errstate(over="ignore"):
             x = numbers.astype(programs.DTYPES[type_])
         for name in names:
@@ -161,6 +162,24 @@ def test_library_functions(opt_level: int) -> None:
 def test_nan_in_kernels(opt_level: int) -> None:
     """LLVM turns a select of the lesser number into a minimum that is never NaN."""
     _check_functions(UNARY, ("relu", "tanh"), opt_level)
+
+
+BOUNDED = """
+define void @{name}_{type}(ptr %x, ptr %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, <1 x i32> zeroinitializer,
+      <1 x i32> zeroinitializer, <1 x i32> <i32 24>)
+  %v = call <24 x {type}> @llvm.tensor.tovector(token %t)
+  %r = call <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}> %v, <24 x {type}> zeroinitializer)
+  store <24 x {type}> %r, ptr %y, align 4
+  ret void
+}}
+declare <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}>, <24 x {type}>)
+"""
+
+
+def test_nan_of_bounded_vectors() -> None:
+    """The same select, of a number and a constant, is right if NaN is selected by itself."""
+    _check_functions(BOUNDED, ("minimum", "maximum"), 2, ("half", "float", "double"))
 
 
 HALF_REGISTER = """
