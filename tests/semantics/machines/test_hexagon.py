@@ -204,3 +204,35 @@ def test_accesses_do_not_pass_the_end_of_arrays() -> None:
     for row in (0, 40, 80):
         np.testing.assert_array_equal(y[row : row + 32], 2 * x[row : row + 32])
     code.close()
+
+
+OWN_VECTORS = """
+define void @whole(ptr %x, ptr %y) {
+  %v = load <64 x i8>, ptr %x, align 1
+  %s = sub <64 x i8> zeroinitializer, %v
+  store <64 x i8> %s, ptr %y, align 1
+  %t = call token @llvm.tensor.load(ptr elementtype(i8) %x, <1 x i32> <i32 1>, FLAT, <1 x i32> <i32 1>)
+  call void @llvm.tensor.store(ptr elementtype(i8) %y, token %t, <1 x i32> <i32 0>)
+  ret void
+}
+define void @sized(ptr %x, ptr %y, i32 %n) {
+  %shape = insertelement <1 x i32> zeroinitializer, i32 %n, i32 0
+  %t = call token @llvm.tensor.load(ptr elementtype(i8) %x, <1 x i32> %shape, FLAT, <1 x i32> %shape)
+  %v = call <vscale x 1 x i8> @llvm.tensor.tovector(token %t)
+  %s = add <vscale x 1 x i8> %v, %v
+  %u = call token @llvm.tensor.typeinfo(<vscale x 1 x i8> %s, <1 x i32> %shape, FLAT)
+  call void @llvm.tensor.store(ptr elementtype(i8) %y, token %u, <1 x i32> %shape)
+  ret void
+}
+""".replace("FLAT", "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer")
+
+
+def test_whole_vectors_do_not_pass_the_end_of_arrays() -> None:
+    """Loads and stores of 64 bytes that are the program's own, or in loops of run-time length."""
+    x, y = np.arange(64, dtype=np.int8), np.zeros(64, np.int8)
+    code = HVX.compile(OWN_VECTORS)
+    code.whole.call_guarded([x, y], "after")
+    np.testing.assert_array_equal(y[1:], -x[1:])
+    code.sized.call_guarded([x, y, 64], "after")
+    np.testing.assert_array_equal(y, 2 * x)
+    code.close()
