@@ -236,3 +236,35 @@ def test_whole_vectors_do_not_pass_the_end_of_arrays() -> None:
     code.sized.call_guarded([x, y, 64], "after")
     np.testing.assert_array_equal(y, 2 * x)
     code.close()
+
+
+FUNNEL = """
+define void @{name}_{type}(ptr %x, ptr %y) {{
+  %n = getelementptr {type}, ptr %x, i32 24
+  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, FLAT)
+  %u = call token @llvm.tensor.load(ptr elementtype({type}) %n, <1 x i32> <i32 24>, FLAT)
+  %v = call <24 x {type}> @llvm.tensor.tovector(token %t)
+  %w = call <24 x {type}> @llvm.tensor.tovector(token %u)
+  %r = call <24 x {type}> @llvm.{name}.v24{type}(<24 x {type}> %v, <24 x {type}> %v, <24 x {type}> %w)
+  store <24 x {type}> %r, ptr %y, align 4
+  ret void
+}}
+declare <24 x {type}> @llvm.{name}.v24{type}(<24 x {type}>, <24 x {type}>, <24 x {type}>)
+""".replace("FLAT", "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> <i32 24>")
+
+
+def test_funnel_shifts() -> None:
+    """LLVM shifts by the whole amount, and by 64 less zero, for which the instruction shifts the other way."""
+    cases = [(name, type_) for name in ("fshl", "fshr") for type_ in ("i8", "i16", "i32", "i64")]
+    text = "".join(FUNNEL.format(name=name, type=type_) for name, type_ in cases)
+    code, module = HVX.compile(text), parse(text)
+    amounts = np.array([0, 1, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 70, 100, 127, 128, 255, -1, -2, -64, -65, 5, 3, 2])
+    for name, type_ in cases:
+        dtype = np.dtype(f"i{int(type_[1:]) // 8}")
+        numbers = np.random.default_rng(5).integers(-(1 << 63), 1 << 63, 24)
+        x = np.concatenate([numbers, amounts]).astype(dtype)
+        found, exact = np.zeros(24, dtype), np.zeros(24, dtype)
+        code[f"{name}_{type_}"](x, found)
+        evaluate(module, f"{name}_{type_}", x, exact)
+        np.testing.assert_array_equal(found, exact, f"{name} of {type_}")
+    code.close()
