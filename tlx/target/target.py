@@ -107,7 +107,9 @@ class Target:
             arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
-        selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits.
+        selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
+            and maxima select a constant NaN.
+        funnel_shifts: Whether LLVM's `fshl` and `fshr` of i64 are right; else single shifts are used.
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
         float_instructions: Instructions for mathematical functions, if there are any.
@@ -177,6 +179,7 @@ class Target:
     half_conversions: HalfConversions | None = None
     rounds: bool = False
     selects_nan: bool = True
+    funnel_shifts: bool = True
     bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
     power_of_two: Callable[[Builder, Value], Value] | None = None

@@ -122,22 +122,23 @@ declare <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}>{arguments})
 MORE = {"pow": 1, "fma": 2}
 """Operands after the first one; all are the same."""
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-310, -3e300, 1e22, 710.5, -745.0, 1.5, -2.5, 0.1)
-TYPES = ("float", "double")
 
 
 def _function(template: str, name: str, type_: str) -> str:
-    mangled, more = {"float": "f32", "double": "f64"}[type_], MORE.get(name, 0)
+    mangled, more = {"half": "f16", "float": "f32", "double": "f64"}[type_], MORE.get(name, 0)
     operands = {"more": f", <24 x {type_}> %v" * more, "arguments": f", <24 x {type_}>" * more}
     return template.format(name=name, type=type_, mangled=mangled, **operands)
 
 
-def _check_functions(template: str, names: tuple[str, ...], opt_level: int) -> None:
+def _check_functions(
+    template: str, names: tuple[str, ...], opt_level: int, types: tuple[str, ...] = ("float", "double")
+) -> None:
     """Functions of special and random numbers, to two units in the last place of what they mean."""
-    text = "".join(_function(template, name, type_) for name in names for type_ in TYPES)
+    text = "".join(_function(template, name, type_) for name in names for type_ in types)
     code, module = HVX.compile(text, opt_level=opt_level), parse(text)
     random = np.random.default_rng(3)
     numbers = np.concatenate([SPECIAL, random.normal(size=10) * 3])
-    for type_ in TYPES:
+    for type_ in types:
         with np.errstate(over="ignore"):
             x = numbers.astype(programs.DTYPES[type_])
         for name in names:
@@ -163,6 +164,24 @@ def test_nan_in_kernels(opt_level: int) -> None:
     _check_functions(UNARY, ("relu", "tanh"), opt_level)
 
 
+BOUNDED = """
+define void @{name}_{type}(ptr %x, ptr %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, <1 x i32> zeroinitializer,
+      <1 x i32> zeroinitializer, <1 x i32> <i32 24>)
+  %v = call <24 x {type}> @llvm.tensor.tovector(token %t)
+  %r = call <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}> %v, <24 x {type}> zeroinitializer)
+  store <24 x {type}> %r, ptr %y, align 4
+  ret void
+}}
+declare <24 x {type}> @llvm.{name}.v24{mangled}(<24 x {type}>, <24 x {type}>)
+"""
+
+
+def test_nan_of_bounded_vectors() -> None:
+    """The same select, of a number and a constant, is right if NaN is selected by itself."""
+    _check_functions(BOUNDED, ("minimum", "maximum"), 2, ("half", "float", "double"))
+
+
 HALF_REGISTER = """
 define void @sum(ptr %x, ptr %y) {
   %t = call token @llvm.tensor.load(ptr elementtype(i16) %x, <2 x i32> <i32 3, i32 32>, FLAT)
@@ -184,4 +203,68 @@ def test_accesses_do_not_pass_the_end_of_arrays() -> None:
     code.sum.call_guarded([x, y], "after")
     for row in (0, 40, 80):
         np.testing.assert_array_equal(y[row : row + 32], 2 * x[row : row + 32])
+    code.close()
+
+
+OWN_VECTORS = """
+define void @whole(ptr %x, ptr %y) {
+  %v = load <64 x i8>, ptr %x, align 1
+  %s = sub <64 x i8> zeroinitializer, %v
+  store <64 x i8> %s, ptr %y, align 1
+  %t = call token @llvm.tensor.load(ptr elementtype(i8) %x, <1 x i32> <i32 1>, FLAT, <1 x i32> <i32 1>)
+  call void @llvm.tensor.store(ptr elementtype(i8) %y, token %t, <1 x i32> <i32 0>)
+  ret void
+}
+define void @sized(ptr %x, ptr %y, i32 %n) {
+  %shape = insertelement <1 x i32> zeroinitializer, i32 %n, i32 0
+  %t = call token @llvm.tensor.load(ptr elementtype(i8) %x, <1 x i32> %shape, FLAT, <1 x i32> %shape)
+  %v = call <vscale x 1 x i8> @llvm.tensor.tovector(token %t)
+  %s = add <vscale x 1 x i8> %v, %v
+  %u = call token @llvm.tensor.typeinfo(<vscale x 1 x i8> %s, <1 x i32> %shape, FLAT)
+  call void @llvm.tensor.store(ptr elementtype(i8) %y, token %u, <1 x i32> %shape)
+  ret void
+}
+""".replace("FLAT", "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer")
+
+
+def test_whole_vectors_do_not_pass_the_end_of_arrays() -> None:
+    """Loads and stores of 64 bytes that are the program's own, or in loops of run-time length."""
+    x, y = np.arange(64, dtype=np.int8), np.zeros(64, np.int8)
+    code = HVX.compile(OWN_VECTORS)
+    code.whole.call_guarded([x, y], "after")
+    np.testing.assert_array_equal(y[1:], -x[1:])
+    code.sized.call_guarded([x, y, 64], "after")
+    np.testing.assert_array_equal(y, 2 * x)
+    code.close()
+
+
+FUNNEL = """
+define void @{name}_{type}(ptr %x, ptr %y) {{
+  %n = getelementptr {type}, ptr %x, i32 24
+  %t = call token @llvm.tensor.load(ptr elementtype({type}) %x, <1 x i32> <i32 24>, FLAT)
+  %u = call token @llvm.tensor.load(ptr elementtype({type}) %n, <1 x i32> <i32 24>, FLAT)
+  %v = call <24 x {type}> @llvm.tensor.tovector(token %t)
+  %w = call <24 x {type}> @llvm.tensor.tovector(token %u)
+  %r = call <24 x {type}> @llvm.{name}.v24{type}(<24 x {type}> %v, <24 x {type}> %v, <24 x {type}> %w)
+  store <24 x {type}> %r, ptr %y, align 4
+  ret void
+}}
+declare <24 x {type}> @llvm.{name}.v24{type}(<24 x {type}>, <24 x {type}>, <24 x {type}>)
+""".replace("FLAT", "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> <i32 24>")
+
+
+def test_funnel_shifts() -> None:
+    """LLVM shifts by the whole amount, and by 64 less zero, for which the instruction shifts the other way."""
+    cases = [(name, type_) for name in ("fshl", "fshr") for type_ in ("i8", "i16", "i32", "i64")]
+    text = "".join(FUNNEL.format(name=name, type=type_) for name, type_ in cases)
+    code, module = HVX.compile(text), parse(text)
+    amounts = np.array([0, 1, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 70, 100, 127, 128, 255, -1, -2, -64, -65, 5, 3, 2])
+    for name, type_ in cases:
+        dtype = np.dtype(f"i{int(type_[1:]) // 8}")
+        numbers = np.random.default_rng(5).integers(-(1 << 63), 1 << 63, 24)
+        x = np.concatenate([numbers, amounts]).astype(dtype)
+        found, exact = np.zeros(24, dtype), np.zeros(24, dtype)
+        code[f"{name}_{type_}"](x, found)
+        evaluate(module, f"{name}_{type_}", x, exact)
+        np.testing.assert_array_equal(found, exact, f"{name} of {type_}")
     code.close()

@@ -33,6 +33,7 @@ from tlx.lower.context import (
 from tlx.lower.legalize.bfloat import without_bfloat
 from tlx.lower.legalize.math.grid_library import replace_library_functions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
+from tlx.lower.legalize.memory import split_widened
 from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
@@ -59,6 +60,7 @@ def legalize(module: Module, context: LoweringContext) -> Module:
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _add_target_features(module, context.target)
+    split_widened(module, context.target)
     _finish(module, context)
     triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)
     return module if has_bfloat(triple) else without_bfloat(module, context.target)

@@ -7,7 +7,7 @@ float has more than twice their precision. Operations that only move elements or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import copysign, isnan
+from math import copysign, isnan, nan
 from typing import Final
 
 from tlx.ir.builder import Builder
@@ -49,6 +49,7 @@ _EXTREMES: Final = {
     "llvm.minimum": "olt",
     "llvm.maximum": "ogt",
 }
+_NAN_EXTREMES: Final = ("llvm.minimum", "llvm.maximum")
 
 
 def emit_elementwise(
@@ -92,7 +93,12 @@ def emit_elementwise(
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES:
-        return _extreme(b, operation.callee, registers[0], registers[1])
+        best = _extreme(b, operation.callee, registers[0], registers[1])
+        if target.selects_nan or operation.callee not in _NAN_EXTREMES:
+            return best
+        return b.select(compare(b, "uno", registers[0], registers[1]), splat_like(best, nan), best)
+    if operation.callee in ("llvm.fshl", "llvm.fshr") and element == I64 and not target.funnel_shifts:
+        return _funnel_shift(b, operation.callee, *registers)
     if operation.callee == "llvm.fmuladd" and target.fused:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
     return operation.emit(b, _register(registers, element), registers)
@@ -233,7 +239,7 @@ def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
     other = compare(b, predicate, y, x)
     equal = _equal_or_nan(b, x, y, least=predicate == "olt")
     best = b.select(compare(b, predicate, x, y), x, b.select(other, y, equal))
-    if callee in ("llvm.minimum", "llvm.maximum"):
+    if callee in _NAN_EXTREMES:
         return best
     return b.select(compare(b, "uno", y, y), x, b.select(compare(b, "uno", x, x), y, best))
 
@@ -256,8 +262,28 @@ def _clamped(b: Builder, callee: str, x: Value, y: Value, bound: float) -> Value
     """
     predicate = _EXTREMES[callee]
     loses_ties = bound == 0 and (copysign(1, bound) > 0) == (predicate == "olt")
-    order = "u" if callee in ("llvm.minimum", "llvm.maximum") else "o"
+    order = "u" if callee in _NAN_EXTREMES else "o"
     return b.select(compare(b, f"{order}{predicate[1]}{'e' if loses_ties else 't'}", x, y), x, y)
+
+
+def _funnel_shift(b: Builder, callee: str, x: Value, y: Value, amount: Value) -> Value:
+    """Shift pairs of i64 by single shifts: fshl or fshr, which LLVM compiles wrong.
+
+    One half is shifted by the amount n modulo 64, the other one by 64 - n in three steps, 1 + m / 2 + (m + 1) / 2 with
+    m = 63 - n: a zero n needs no selection, and LLVM does not make a funnel shift of them again.
+
+        %r = call @llvm.fshl(%x, %y, %n)    ->    %high = shl %x, %n
+                                                  %low = lshr (lshr (lshr %y, 1), %m / 2), (%m + 1) / 2
+                                                  %r = or %high, %low
+    """
+    near, far = ("shl", "lshr") if callee == "llvm.fshl" else ("lshr", "shl")
+    moved, filling = (x, y) if callee == "llvm.fshl" else (y, x)
+    one, last = splat_like(amount, 1), splat_like(amount, 63)
+    count = b.binary("and", amount, last)
+    rest = b.binary("xor", count, last)
+    for part in (one, b.binary("lshr", rest, one), b.binary("lshr", b.binary("add", rest, one), one)):
+        filling = b.binary(far, filling, part)
+    return b.binary("or", b.binary(near, moved, count), filling)
 
 
 def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:
