@@ -248,7 +248,8 @@ class TensorView(StridedView[int]):
 
     def reshaped(self, type_: TensorType) -> TensorView | None:
         """The same memory in the same order as a tensor of `type_`; None if it has no such strides."""
-        if (type_.shape, type_.layout) == (self.shape, self.layout):
+        # A layout names dimensions, and padding hides positions: neither moves elements.
+        if type_.shape == self.shape and (type_.layout == self.layout or not self.is_padded):
             return self._as(type_, self.strides)
         steps = None if type_.is_padded or self.is_padded else reshaped_strides(self.shape, self.strides, type_.shape)
         return None if steps is None else self._as(type_, steps)

@@ -209,7 +209,8 @@ class FlatVectors:
             types = (instruction.type, *(operand.type for operand in instruction.operands))
             large = next((type_ for type_ in types if self._holds_large(type_)), None)
             if large is not None:
-                raise _not_lowered(f"{instruction.opcode} of {large} is not lowered", _ADVICE, instruction.span or self.function.span)
+                message = f"{instruction.opcode} of {large} is not lowered"
+                raise _not_lowered(message, _ADVICE, instruction.span or self.function.span)
             if instruction.result is not None and exceeds_register(instruction.type):
                 self._check_result(instruction)
 
