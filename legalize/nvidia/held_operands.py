@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import FLOAT, PTR, StructType
-from tlx.ir.values import Text, Value
-from tlx.legalize.nvidia.operations import extract
+from tlx.ir.types import FLOAT, StructType
+from tlx.ir.values import Value
+from tlx.legalize.nvidia.operations import assembly, extract
 from tlx.target.grid_unit import GroupProduct
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ def multiply_held(
         operands += [*registers, descriptor]
         constraints += [*["r"] * _REGISTERS, "l"]
     lines.append("wgmma.commit_group.sync.aligned;")
-    text = "\\0A".join(lines)
     type_ = StructType((FLOAT,) * count)
-    spelled = f'asm sideeffect "{text}", "{",".join([*constraints, "~{memory}"])}"'
-    body = f"call {type_} {spelled}({', '.join(operand.typed for operand in operands)}) convergent"
-    call = b.emit("call", type_, [Text(PTR, spelled), *operands], body)
-    call.arg_attributes = ("",) * len(operands)
-    return [extract(b, call.value, k, FLOAT) for k in range(count)]
+    result = assembly(b, "\\0A".join(lines), ",".join([*constraints, "~{memory}"]), type_, operands)
+    return [extract(b, result, k, FLOAT) for k in range(count)]

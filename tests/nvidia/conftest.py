@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from tests.nvidia.emulator import COMPILER
+from tests.nvidia.on_device import compile_for_device
+from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import run_emulated, run_on_device
+from tlx.frontends import tensor_language as tl
 
 
 @pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])
@@ -17,3 +20,14 @@ def run(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     if COMPILER is None:
         pytest.skip("the emulator needs a C compiler")
     return run_emulated
+
+
+@pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])
+def compile_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Compiles kernels for the emulator or for the GPU of this machine."""
+    if request.param == "device":
+        return compile_for_device
+    if COMPILER is None:
+        pytest.skip("the emulator needs a C compiler")
+    on_emulator(monkeypatch)
+    return tl.compile

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from tests.nvidia.emulator import COMPILER
-from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
 from tlx.diagnostics import LoweringError
@@ -28,17 +27,6 @@ Compile = Callable[..., Any]
 DTYPES: Final[dict[str, Any]] = {
     "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32,
 }  # fmt: skip
-
-
-@pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])
-def compile_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compile:
-    """Compiles kernels for the emulator or for the GPU of this machine."""
-    if request.param == "device":
-        return compile_for_device
-    if COMPILER is None:
-        pytest.skip("the emulator needs a C compiler")
-    on_emulator(monkeypatch)
-    return tl.compile
 
 
 def whole(type_: str, *shape: int, seed: int = 0) -> Array:

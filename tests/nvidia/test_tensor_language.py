@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
-from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
@@ -25,17 +24,6 @@ from tlx.target.launches import table_of
 
 Array = npt.NDArray[Any]
 Compile = Callable[..., Any]
-
-
-@pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])
-def compile_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compile:
-    """Compiles kernels for the emulator or for the GPU of this machine."""
-    if request.param == "device":
-        return compile_for_device
-    if COMPILER is None:
-        pytest.skip("the emulator needs a C compiler")
-    on_emulator(monkeypatch)
-    return tl.compile
 
 
 def whole(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> Array:
