@@ -14,6 +14,7 @@ from typing import Final
 from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.module import NO_SUBNORMALS, SHORT, has_no_subnormals, is_short
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.hardware import Sign
@@ -35,6 +36,32 @@ _OVERLOADED_BY_RESULT_AND_FIRST: Final = frozenset(
 )
 _OVERLOADED_BY_RESULT_AND_SECOND: Final = frozenset({"llvm.powi", "llvm.ldexp"})
 _MOVES: Final = frozenset({"select", "freeze", "bitcast"})
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How accurate an elementary function of floats must be; by default, as `tlx.lower.legalize.math` promises.
+
+    Attributes:
+        for_bfloat: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
+        flushes_subnormals: Whether zero is good enough for results below the normal numbers.
+    """
+
+    for_bfloat: bool = False
+    flushes_subnormals: bool = False
+
+    @classmethod
+    def of(cls, instruction: Instruction) -> Accuracy:
+        """The accuracy that an instruction's metadata asks for."""
+        return cls(is_short(instruction), has_no_subnormals(instruction))
+
+    @property
+    def metadata(self) -> str:
+        """The metadata of an instruction that asks for it."""
+        return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals
+
+
+FULL_ACCURACY: Final = Accuracy()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ float has more than twice their precision. Operations that only move elements or
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import copysign, isnan, nan
 from typing import Final
 
@@ -29,7 +30,7 @@ from tlx.lower.legalize.conversions import (
 )
 from tlx.lower.legalize.math import emit_math_function
 from tlx.lower.legalize.registers import register_element, splat_like
-from tlx.lower.operations import LIBRARY_FUNCTIONS, MATH_INTRINSICS, ElementwiseOp
+from tlx.lower.operations import FULL_ACCURACY, LIBRARY_FUNCTIONS, MATH_INTRINSICS, Accuracy, ElementwiseOp
 from tlx.target.target import Target
 
 _SIGN_AND_INFINITY: Final = {
@@ -117,20 +118,20 @@ def emit_math(
     name: str,
     element: Type,
     register: Value,
-    *,
-    short: bool = False,
-    flushed: bool = False,
+    accuracy: Accuracy = FULL_ACCURACY,
 ) -> Value:
-    """A function such as tanh of one register, as vector code; `short` and `flushed` as in `emit_math_function`."""
+    """A function such as tanh of one register, as vector code."""
     if element == DOUBLE:
         return emit_math_function(b, target, name, register, element)
     if works_on_float_pairs(target, element, [element], register):
+        for_bfloat = Accuracy(for_bfloat=True)
         return in_float_pairs(
-            b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, short=True)
+            b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, for_bfloat)
         )
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
-    short = short or element == BFLOAT
-    result = emit_math_function(b, target, name, wide, FLOAT, short=short, flushed=flushed)
+    if element == BFLOAT:
+        accuracy = replace(accuracy, for_bfloat=True)
+    result = emit_math_function(b, target, name, wide, FLOAT, accuracy)
     return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
 
 
@@ -140,15 +141,13 @@ def emit_unary(
     name: str,
     element: Type,
     register: Value,
-    *,
-    short: bool = False,
-    flushed: bool = False,
+    accuracy: Accuracy = FULL_ACCURACY,
 ) -> Value:
     """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `emit_math`."""
     if name == "relu":
         return _relu(b, target, element, register)
     if name in MATH_INTRINSICS:
-        return emit_math(b, target, name, element, register, short=short, flushed=flushed)
+        return emit_math(b, target, name, element, register, accuracy)
     return emit_elementwise(b, target, ElementwiseOp("call", (), "", f"llvm.{name}"), element, [element], [register])
 
 

@@ -53,7 +53,7 @@ from tlx.lower.legalize.math.division import (
     scaled_quotients,
     with_sign_of_quotient,
 )
-from tlx.lower.operations import ElementwiseOp
+from tlx.lower.operations import Accuracy, ElementwiseOp
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")
@@ -235,7 +235,7 @@ def _bfloats_from_floats(
     """Quotients of registers of bfloat, whose magnitudes `emit` computes in float."""
 
     def quotients_of(numerators: Sequence[Value], divisors: Sequence[Value]) -> list[Value]:
-        lanes = lanes_of(b, target, numerators[0], FLOAT, short=True)
+        lanes = lanes_of(b, target, numerators[0], FLOAT, Accuracy(for_bfloat=True))
         return emit(lanes, list(zip(numerators, divisors, strict=True)))
 
     type_ = numerators[0].type

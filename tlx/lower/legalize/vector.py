@@ -17,7 +17,7 @@ from functools import partial
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module, has_no_subnormals, is_nontemporal, is_short
+from tlx.ir.module import Module, has_no_subnormals, is_nontemporal
 from tlx.ir.rewrite import rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, scalar_of
@@ -58,7 +58,7 @@ from tlx.lower.legalize.registers import (
 from tlx.lower.legalize.strength_reduction import divided, i16_factors, i16_products, row_quotients
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
-from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
+from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, Accuracy, ElementwiseOp
 
 
 class VectorLegalizer(TileValues):
@@ -249,8 +249,7 @@ class VectorLegalizer(TileValues):
         tile = self.registers(op.tensors[0], op.instruction.value)
         tile = with_lanes(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
-        emit = partial(emit_unary, self.b, self.target, name, tile.element, short=is_short(op.instruction))
-        emit = partial(emit, flushed=has_no_subnormals(op.instruction))
+        emit = partial(emit_unary, self.b, self.target, name, tile.element, accuracy=Accuracy.of(op.instruction))
         emitters = [partial(emit, r) for r in tile.flat()]
         return tile.replaced(emit_interleaved(self.b, emitters))
 

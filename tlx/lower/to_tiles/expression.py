@@ -21,8 +21,10 @@ from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.operations import (
     DIVISIONS,
+    FULL_ACCURACY,
     LIBRARY_FUNCTIONS,
     MATH_INTRINSICS,
+    Accuracy,
     ElementwiseOp,
     is_mask,
     unary_bits,
@@ -219,15 +221,13 @@ class UnaryNode:
         element: Element type of the result.
         name: The operation.
         operands: The number of its operand node.
-        short: Whether an error of 2^-14 is enough for a function of floats, as the result is rounded to bfloat.
-        flushed: Whether zero is good enough for results below the normal numbers.
+        accuracy: How accurate the result must be.
     """
 
     element: Type
     name: str
     operands: tuple[int, ...]
-    short: bool = False
-    flushed: bool = False
+    accuracy: Accuracy = FULL_ACCURACY
 
 
 Node = MatrixLeaf | ScalarLeaf | SplatLeaf | ProductLeaf | InstructionNode | UnaryNode

@@ -19,6 +19,7 @@ from tlx.lower.legalize.math.arithmetic import LaneArithmetic, lanes_of
 from tlx.lower.legalize.math.exponential import exp, exp2, sigmoid, tanh
 from tlx.lower.legalize.math.logarithm import log, log2, log10
 from tlx.lower.legalize.math.trigonometric import cos, sin
+from tlx.lower.operations import FULL_ACCURACY, Accuracy
 from tlx.target.target import Target
 
 VECTOR_FUNCTIONS: Final[dict[str, Callable[[LaneArithmetic, Value], Value]]] = {
@@ -40,9 +41,7 @@ def emit_math_function(
     name: str,
     x: Value,
     element: Type,
-    *,
-    short: bool = False,
-    flushed: bool = False,
+    accuracy: Accuracy = FULL_ACCURACY,
 ) -> Value:
     """Emit a mathematical function of a register.
 
@@ -52,8 +51,7 @@ def emit_math_function(
         name: One of `VECTOR_FUNCTIONS`.
         x: A vector of float or double, of any length.
         element: Its element type.
-        short: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
-        flushed: Whether zero is good enough for results below the normal numbers.
+        accuracy: How accurate the result must be.
 
     Raises:
         ValueError: There is no such function.
@@ -62,4 +60,4 @@ def emit_math_function(
     if name not in VECTOR_FUNCTIONS:
         msg = f"no vector code for '{name}' on {target.name}; there is some for {', '.join(VECTOR_FUNCTIONS)}"
         raise ValueError(msg)
-    return VECTOR_FUNCTIONS[name](lanes_of(b, target, x, element, short=short, flushed=flushed), x)
+    return VECTOR_FUNCTIONS[name](lanes_of(b, target, x, element, accuracy), x)

@@ -33,6 +33,7 @@ from tlx.ir.instructions import Block
 from tlx.ir.rewrite import split_block
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
+from tlx.lower.operations import FULL_ACCURACY, Accuracy
 from tlx.target.hardware import FloatInstructions
 from tlx.target.target import Target
 
@@ -50,8 +51,7 @@ class LaneArithmetic:
         count: Lanes of a register.
         element: float or double; bfloat for operations on bits.
         float_instructions: The target's instructions for registers of this size.
-        short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
-        flushed: Whether zero is good enough for results below the normal numbers.
+        accuracy: How accurate the results must be.
         big_endian: Whether the upper word of a double is the first of two.
         power_of_two: The target's instruction for 2^x of floats, if it has one.
     """
@@ -60,8 +60,7 @@ class LaneArithmetic:
     count: int
     element: FloatType
     float_instructions: FloatInstructions | None = None
-    short: bool = False
-    flushed: bool = False
+    accuracy: Accuracy = FULL_ACCURACY
     big_endian: bool = False
     power_of_two: Callable[[Builder, Value], Value] | None = None
 
@@ -203,9 +202,7 @@ class LaneArithmetic:
         return self.choose(self.compare("olt", x, bound), bound, x)
 
 
-def lanes_of(
-    b: Builder, target: Target, x: Value, element: Type, *, short: bool = False, flushed: bool = False
-) -> LaneArithmetic:
+def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accuracy = FULL_ACCURACY) -> LaneArithmetic:
     """Arithmetic on registers like `x` on a target.
 
     Raises:
@@ -217,7 +214,7 @@ def lanes_of(
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None
-    return LaneArithmetic(b, type_.count, element, instructions, short, flushed, target.big_endian, target.power_of_two)
+    return LaneArithmetic(b, type_.count, element, instructions, accuracy, target.big_endian, target.power_of_two)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -122,7 +122,7 @@ def scaled_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]
 
 
 def careful_quotients(lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
-    """Quotients of registers, for any operands; of bfloats (`lanes.short`) the magnitudes are enough."""
+    """Quotients of registers, for any operands; of bfloats (`lanes.accuracy.for_bfloat`) the magnitudes are enough."""
     b, instructions = lanes.b, lanes.float_instructions
     if instructions is not None:
         ratios = emit_interleaved(b, [partial(_ratio, lanes, instructions, *pair) for pair in pairs])
@@ -191,7 +191,7 @@ def _quotients_by_instructions(
 def _rounded(lanes: LaneArithmetic, instructions: FloatInstructions, ratios: Sequence[_Ratio]) -> list[Value]:
     def rounded(ratio: _Ratio) -> Value:
         bits = _rounded_bits(lanes, instructions, ratio)
-        return lanes.from_bits(bits if lanes.short else with_sign_of_quotient(lanes, bits, *ratio.signed))
+        return lanes.from_bits(bits if lanes.accuracy.for_bfloat else with_sign_of_quotient(lanes, bits, *ratio.signed))
 
     return emit_interleaved(lanes.b, [partial(rounded, ratio) for ratio in ratios])
 
@@ -206,7 +206,7 @@ def _ratio(lanes: LaneArithmetic, instructions: FloatInstructions, numerator: Va
     m, k = (instructions.significand(b, x) for x in (numerator, divisor))
     quotient = lanes.div(m, k)
     exponent = lanes.sub(*(instructions.exponent(b, x) for x in (numerator, divisor)))
-    if lanes.short:
+    if lanes.accuracy.for_bfloat:
         is_small = lanes.compare("ole", exponent, 1.0 - lanes.bias)
     else:
         bound = lanes.integer_op("add", lanes.bits(lanes.number(1.0 - lanes.bias)), unit)
@@ -231,7 +231,7 @@ def _rounded_bits(lanes: LaneArithmetic, instructions: FloatInstructions, ratio:
     raised = lanes.add(ratio.exponent, lanes.bias + lanes.fraction - 1.0)
     scaled = instructions.scale(b, ratio.quotient, lanes.choose(small, raised, ratio.exponent))
     bits = lanes.bits(instructions.round_to_bits(b, scaled, small))
-    if lanes.short:
+    if lanes.accuracy.for_bfloat:
         return bits
     remainder = b.fma(lanes.negative(ratio.quotient), ratio.divisor, ratio.dividend)
     remainder = lanes.choose(small, remainder, 0.0)
@@ -254,7 +254,7 @@ def _scaled_quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value) ->
     raised = lanes.choose(is_small, raised, 0.0)
     quotient = lanes.div(_greater(lanes, raised, dividend), by)
     magic = lanes.choose(is_small, 1.0, 0.0)
-    if lanes.short:
+    if lanes.accuracy.for_bfloat:
         return lanes.from_bits(b.binary("sub", lanes.bits(lanes.add(quotient, magic)), lanes.bits(magic)))
     remainder = b.fma(lanes.negative(lanes.choose(is_small, quotient, 0.0)), by, raised)
     return _rounded_once(lanes, quotient, remainder, magic, (numerator, divisor))

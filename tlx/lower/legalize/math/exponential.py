@@ -166,7 +166,7 @@ def exponential_parameters(lanes: LaneArithmetic) -> ExponentialParameters:
 
 def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
-    if lanes.short and lanes.float_instructions is not None:
+    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
         return round_scaled(lanes, _short_exp(lanes, lanes.float_instructions, x))
     if lanes.single and lanes.power_of_two is not None:
         return _by_instruction(lanes, lanes.power_of_two, x)
@@ -233,7 +233,7 @@ def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Val
 
 def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
     """e^r; for floats by one chain, whose last sums add a tenth of an ulp."""
-    if lanes.short:
+    if lanes.accuracy.for_bfloat:
         return horner(lanes, r, (1.0, *SHORT_E))
     if lanes.single and lanes.float_instructions is not None:
         return horner(lanes, r, (1.0, 1.0, *SINGLE.q))
@@ -359,7 +359,7 @@ class CompensatedNumber:
 
 def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     """1 / (1 + e^-x)."""
-    if lanes.short and lanes.flushed and lanes.float_instructions is not None:
+    if lanes.accuracy.for_bfloat and lanes.accuracy.flushes_subnormals and lanes.float_instructions is not None:
         return _flushed_sigmoid(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)
     result = round_scaled(lanes, quotient)
@@ -371,7 +371,7 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
     """The sigmoid of floats."""
     is_negative = lanes.compare("olt", x, 0.0)
-    if lanes.short and lanes.float_instructions is not None:
+    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
         power = _short_exp(lanes, lanes.float_instructions, lanes.negative_magnitude(x))
         inverse = lanes.float_instructions.reciprocal(lanes.b, _one_plus(lanes, power))
         quotient = lanes.mul(lanes.choose(is_negative, power.number, 1.0), inverse)
@@ -457,7 +457,7 @@ def _short_tanh(lanes: LaneArithmetic, size: Value) -> Value:
 
 def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, size: Value) -> Value:
     """The hyperbolic tangent of floats from zero by the polynomial of the interval that they are in."""
-    table = SHORT_TANH_TABLE if lanes.short else TANH_TABLE
+    table = SHORT_TANH_TABLE if lanes.accuracy.for_bfloat else TANH_TABLE
     size = lanes.at_most(size, table.highest)
     n = round_to_step(lanes, size, 1 / table.step)
     v = lanes.multiply_add(n.number, -table.step, size)

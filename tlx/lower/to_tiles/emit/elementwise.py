@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from tlx.ir.functions import Function
-from tlx.ir.module import NO_SUBNORMALS, SHORT, Module, nontemporal_metadata
+from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_float, const_int, const_vector
@@ -120,8 +120,7 @@ class ExpressionEmitter:
         operands = [values[n] for n in node.operands]
         if isinstance(node, UnaryNode):
             token = self.b.typeinfo(operands[0], place.type(node.element), node.name)
-            metadata = SHORT * node.short + NO_SUBNORMALS * node.flushed
-            return self.b.unary(node.name, token, place.type(node.element), metadata=metadata)
+            return self.b.unary(node.name, token, place.type(node.element), metadata=node.accuracy.metadata)
         return self._elementwise(node, place, operands)
 
     def _elementwise(self, node: InstructionNode, place: ResultTile, operands: list[Value]) -> Value:

@@ -31,7 +31,7 @@ from typing import Final
 from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.types import BFLOAT, FLOAT
 from tlx.ir.values import ConstFloat, const_float
-from tlx.lower.operations import MATH_INTRINSICS, ElementwiseOp
+from tlx.lower.operations import MATH_INTRINSICS, Accuracy, ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, Node, SplatLeaf, UnaryNode
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Problem, Reduction
 
@@ -180,7 +180,7 @@ class _Widening:
     def _widened(self, number: int, node: InstructionNode | UnaryNode) -> Node:
         name = _name(node).removeprefix("llvm.")
         if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
-            return UnaryNode(FLOAT, name, self._operands(node), short=True)
+            return UnaryNode(FLOAT, name, self._operands(node), Accuracy(for_bfloat=True))
         return replace(node, element=FLOAT, operands=self._operands(node))
 
     def _sums_with_tanh(self) -> Iterator[tuple[int, int]]:
@@ -197,7 +197,8 @@ class _Widening:
     def _one_plus_tanh(self, u: int) -> int:
         """1 + tanh u, of an old node."""
         argument = self._as_float(u)
-        sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), short=True, flushed=True))
+        accuracy = Accuracy(for_bfloat=True, flushes_subnormals=True)
+        sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), accuracy))
         result = self._times(sigmoid, 2.0)
         self.halves[result] = sigmoid
         return result

@@ -17,6 +17,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I8, FloatType, VectorType
 from tlx.ir.values import Value
 from tlx.lower.legalize.math import emit_math_function
+from tlx.lower.operations import FULL_ACCURACY, Accuracy
 from tlx.target.target import Target
 
 FLAT = ("exp", "exp2", "sigmoid", "tanh", "log", "log2", "log10")
@@ -46,7 +47,7 @@ def logged(b: Builder, log: Value, values: Sequence[Value], offset: int) -> int:
     return offset
 
 
-def instrumented(name: str, element: FloatType, target: Target, *, short: bool = False) -> tuple[str, int]:
+def instrumented(name: str, element: FloatType, target: Target, accuracy: Accuracy = FULL_ACCURACY) -> tuple[str, int]:
     """`@f(out, in, log)`: the function of one register; operands and results of arithmetic are stored to `log`."""
     module = parse("")
     pointer = module.pointer_to(I8)
@@ -54,7 +55,7 @@ def instrumented(name: str, element: FloatType, target: Target, *, short: bool =
     b = Builder(module, function)
     out, source, log = (argument.value for argument in function.arguments)
     register = VectorType(lanes_of(target, element), element)
-    result = emit_math_function(b, target, name, b.load(register, source, 1), element, short=short)
+    result = emit_math_function(b, target, name, b.load(register, source, 1), element, accuracy)
     b.store(result, out, 1)
     b.ret()
     size = 0
@@ -98,7 +99,7 @@ def test_no_subnormal_numbers_in_arithmetic(name: str, element: FloatType, targe
 @pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
 @pytest.mark.parametrize("name", FLAT)
 def test_none_for_results_of_16_bits(name: str, target: Target) -> None:
-    text, size = instrumented(name, FLOAT, target, short=True)
+    text, size = instrumented(name, FLOAT, target, Accuracy(for_bfloat=True))
     machine, lanes = Machine(parse(text)), lanes_of(target, FLOAT)
     sizes = np.linspace(80, 500, 16 * lanes)
     x = np.concatenate([sizes, -sizes]).astype(np.float32)
