@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from tlx.api.cache import CacheSetting
     from tlx.frontends.numba.kernels import Kernel
     from tlx.ir.module import Module
     from tlx.target.target import Target
@@ -39,7 +40,7 @@ def kernel(
     signature: str | Sequence[str],
     *,
     target: Target | str | None = None,
-    cache: bool | str | os.PathLike[str] = False,
+    cache: CacheSetting = False,
     **settings: Any,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a kernel of a function that builds a graph: a decorator.
@@ -80,7 +81,7 @@ def compile(  # noqa: A001 (as tlx.compile)
     language: str = "",
     std: str = "",
     target: Target | str | None = None,
-    cache: bool | str | os.PathLike[str] = False,
+    cache: CacheSetting = False,
     **settings: Any,
 ) -> Kernel:
     """Make a kernel of a function of a module or a file.

@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.api import files
-from tlx.api.cache import CacheEntry, CacheInput, DiskCache
+from tlx.api.cache import CacheEntry, CacheInput, CacheSetting, DiskCache
 from tlx.api.cache_key import cache_key
 from tlx.api.files import InputFormat
 from tlx.diagnostics import UsageError
@@ -60,7 +60,7 @@ class Lowering:
     cache: DiskCache | None
 
     @classmethod
-    def of(cls, target: Target | str, cache: bool | str | os.PathLike[str], settings: Mapping[str, Any]) -> Lowering:
+    def of(cls, target: Target | str, cache: CacheSetting, settings: Mapping[str, Any]) -> Lowering:
         """The lowering that a user's arguments describe.
 
         Raises:
@@ -85,7 +85,7 @@ class Lowering:
             )
         if options.stop_after is not None or options.emulate_matrix:
             raise UsageError("tlx.numba: stop_after and emulate_matrix leave code that Numba cannot run")
-        return cls(target, options, None if cache is False else DiskCache(None if cache is True else cache))
+        return cls(target, options, DiskCache.of(cache))
 
     def key(self, text: str, others: Mapping[str, Any]) -> str:
         """A hash of all that determines the lowered program; a new one each time if that cannot be said."""

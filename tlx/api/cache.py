@@ -55,6 +55,10 @@ _FAST: Final = 1  # zlib's level: a text shrinks to a tenth at 200 MB/s
 _warned: Final[set[Path]] = set()
 
 
+CacheSetting = bool | str | os.PathLike[str]
+"""A `cache` argument: whether to use the cache in the default directory, or the directory of another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
     """What a cache holds: its entries, their bytes, and how many bytes they may have."""
@@ -93,6 +97,13 @@ class DiskCache:
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory) if directory is not None else default_directory()
         self.limit = size_limit()
+
+    @classmethod
+    def of(cls, cache: CacheSetting) -> DiskCache | None:
+        """The cache that a `cache` argument names; None if it is False."""
+        if cache is False:
+            return None
+        return cls() if cache is True else cls(cache)
 
     def load(self, key: str) -> list[bytes] | None:
         """The sections of an entry; None if there is none, or it is damaged."""

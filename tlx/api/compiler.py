@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+from tlx.api.cache import CacheEntry, CacheInput, CacheSetting, DiskCache
 from tlx.api.call import CompiledFunction, PreparableFunction, Preparation
 from tlx.api.files import InputFormat
 from tlx.api.lowering import Compilation, SourceInput, grid_of, listed_names, lower_source, refused_functions
@@ -21,7 +22,6 @@ from tlx.llvm.loader import LoadedObject, elf_symbols
 from tlx.lower.options import STAGE_NAMES, Options
 
 if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
-    from tlx.api.cache import CacheEntry
     from tlx.ir.module import Module
     from tlx.target.target import Target
 
@@ -151,7 +151,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     libraries: Sequence[str] = (),
     language: str = "",
     std: str = "",
-    cache: bool | str | os.PathLike[str] = False,
+    cache: CacheSetting = False,
     **settings: Any,
 ) -> CompiledModule:
     """Lower and compile a module.
@@ -178,14 +178,14 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     reading = InputFormat(language, std)
     options = (options or Options()).updated(**settings)
     compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
-    directory = None if cache is True or cache is False else cache
-    cached = None if cache is False else _CachedCode(compilation, directory)
+    disk = DiskCache.of(cache)
+    cached = None if disk is None else _CachedCode(compilation, disk)
     code = cached and cached.found_by_name()
     if code is None:
         if grid_of(target) is not None:
             from tlx.api.device_modules import loaded_on_device
 
-            on_device = loaded_on_device(compilation, cached and cached.cache)
+            on_device = loaded_on_device(compilation, disk)
             refused = refused_functions(on_device.defined)
             return CompiledModule(on_device.functions, refused, entry, on_device.lowered)
         code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
@@ -245,11 +245,10 @@ class _Code:
 class _CachedCode:
     """The code of a compilation for this machine in the cache on disk."""
 
-    def __init__(self, compilation: Compilation, directory: str | os.PathLike[str] | None) -> None:
-        from tlx.api.cache import CacheInput, DiskCache
+    def __init__(self, compilation: Compilation, cache: DiskCache) -> None:
         from tlx.api.cache_key import is_determined_by_name
 
-        self.cache = DiskCache(directory)
+        self._cache = cache
         self._compilation = compilation
         self._input = CacheInput(compilation.source.data, compilation.source.name)
         target = compilation.target
@@ -273,13 +272,11 @@ class _CachedCode:
         return self._code(entry.found_or(compute))
 
     def _entry(self, target: Target | str) -> CacheEntry:
-        from tlx.api.cache import CacheEntry
-
         source = self._compilation.source
         suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
         others = {"result": "object", "level": self._compilation.opt_level, "suffix": suffix}
         others |= {"module": source.is_module, "reading": self._compilation.reading}
-        return CacheEntry(self.cache, self._input, target, self._compilation.options, others)
+        return CacheEntry(self._cache, self._input, target, self._compilation.options, others)
 
     def _code(self, sections: Sequence[bytes]) -> _Code:
         facts, lowered, *images = sections

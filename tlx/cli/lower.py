@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tlx import __version__
-from tlx.cli.options import file_argument, input_options, lowering_options, output_option, target_option
-from tlx.cli.program import CACHE, STDERR, print_diagnostics
+from tlx.cli.options import cache_option, file_argument, input_options, lowering_options, output_option, target_option
+from tlx.cli.program import STDERR, print_diagnostics
 from tlx.diagnostics import UsageError
 from tlx.llvm import OUTPUT_KINDS, OutputKind
 
 if TYPE_CHECKING:
+    from tlx.api.cache import DiskCache
     from tlx.api.files import InputFormat
     from tlx.lower.options import Options
     from tlx.lower.remarks import Remarks
@@ -41,7 +42,7 @@ _CACHE_HELP: Final = (
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
 @click.option("--remarks", metavar="[=FILE]", help="Write decisions and the reasons for them to stderr, or to a file.")
 @lowering_options
-@click.option("--cache", "cache", metavar="[=DIR]", help=_CACHE_HELP)
+@cache_option(_CACHE_HELP)
 @click.option("-f", "force", is_flag=True, help="Write binary output even to a terminal.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def lower(
@@ -53,7 +54,7 @@ def lower(
     level: int | None,
     runs: int | None,
     remarks: str | None,
-    cache: str | None,
+    cache: bool | str,
     force: bool,
     options: Options,
     reading: InputFormat,
@@ -65,16 +66,18 @@ def lower(
     The exit status is 0, or 1 after an error; then no output is written.
     """
     from tlx.api import files
+    from tlx.api.cache import DiskCache
 
     kind = "ll" if as_text else kind
     if options.stop_after not in (None, "legalize") and kind in ("asm", "obj"):
         raise UsageError(f"--stop-after={options.stop_after} leaves tensor operations, which --emit={kind} cannot hold")
     emission = _Emission(kind, level)
     try:
-        if cache is None or runs is not None:
+        disk = None if runs is not None else DiskCache.of(cache)
+        if disk is None:
             result = _result(file, None, reading, target, options, runs, emission)
         else:
-            result = _cached(None if cache == CACHE else cache, file, reading, target, options, emission)
+            result = _cached(disk, file, reading, target, options, emission)
     finally:
         _write_remarks(remarks, options.remarks)
     files.write_output(output, result, force=force)
@@ -89,11 +92,11 @@ class _Emission:
 
 
 def _cached(
-    directory: str | None, file: str, reading: InputFormat, target: str, options: Options, emission: _Emission
+    cache: DiskCache, file: str, reading: InputFormat, target: str, options: Options, emission: _Emission
 ) -> bytes | str:
     """The output, from the cache or added to it."""
     from tlx.api import files
-    from tlx.api.cache import CacheEntry, CacheInput, DiskCache
+    from tlx.api.cache import CacheEntry, CacheInput
 
     data = files.read_bytes(file)
     source = CacheInput(data, files.ir_name(file, reading))
@@ -104,7 +107,7 @@ def _cached(
 
     suffix = os.path.splitext(file)[1]  # noqa: PTH122 (a path with a NUL is reported when it is read)
     others = {"result": emission, "suffix": suffix, "reading": reading}
-    (result,) = CacheEntry(DiskCache(directory), source, target, options, others).found_or(compute)
+    (result,) = CacheEntry(cache, source, target, options, others).found_or(compute)
     output = zlib.decompress(result)
     return output.decode() if emission.kind == "ll" and emission.level is None else output
 

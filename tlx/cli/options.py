@@ -1,4 +1,4 @@
-"""Options that commands share: the input's language (-x, --std), knobs (--tile, --knobs, --tuned), the lowering's."""
+"""Options that commands share: the input's language, the cache, knobs, and the options of the lowering."""
 
 from __future__ import annotations
 
@@ -74,6 +74,15 @@ def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     std = click.option("--std", default="", metavar="VERSION", help=_STD_HELP)
     return click.option("-x", "language", default="", metavar="LANGUAGE", help=_LANGUAGE_HELP)(std(command))
+
+
+def cache_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add --cache to a command, whose function takes `cache`, a setting for `tlx.api.cache.DiskCache.of`."""
+
+    def setting(_context: click.Context, _option: click.Parameter, value: str | None) -> bool | str:
+        return True if value == CACHE else value or False
+
+    return click.option("--cache", metavar="[=DIR]", help=help_text, callback=setting)
 
 
 _KNOBS_HELP: Final = (

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from tlx.api.files import os_error_text
-from tlx.cli.options import complete_file, input_options, setting_option, target_option
-from tlx.cli.program import CACHE
+from tlx.cli.options import cache_option, complete_file, input_options, setting_option, target_option
 from tlx.diagnostics import UsageError
 from tlx.lower.options import Options
 
@@ -54,7 +53,7 @@ class CallArgument:
 @setting_option("cpu")
 @setting_option("features")
 @setting_option("vector_bits")
-@click.option("--cache", "cache", metavar="[=DIR]", help=_CACHE_HELP)
+@cache_option(_CACHE_HELP)
 @input_options
 def run(
     file: str,
@@ -65,7 +64,7 @@ def run(
     evaluate: bool,
     level: int,
     emulator: str | None,
-    cache: str | None,
+    cache: bool | str,
     reading: InputFormat,
     **settings: Any,
 ) -> None:
@@ -167,14 +166,13 @@ def _emulated(
 
 
 def _compiled(
-    module: Module, name: str | None, target: str, level: int, cache: str | None, options: Options
+    module: Module, name: str | None, target: str, level: int, cache: bool | str, options: Options
 ) -> Callable[..., Any]:
     from tlx.api import compiler
 
     if options.triple:
         raise UsageError(f"--mtriple={options.triple}: code of other machines is run by --emulator=")
-    place = True if cache == CACHE else cache or False
-    compiled = compiler.compile(module, target, entry=name, opt_level=level, options=options, cache=place)
+    compiled = compiler.compile(module, target, entry=name, opt_level=level, options=options, cache=cache)
     return compiled.entry.call_prepared
 
 
