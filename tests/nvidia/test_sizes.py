@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,17 @@ from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import lowered, with_grids
 from tests.semantics.dynamic.programs import Program
 from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, expected
+from tlx.api import device_modules
 from tlx.api.call import ArgumentError
 from tlx.api.compiler import CompiledModule
 from tlx.api.device import SizedFunction
 from tlx.api.prototypes import prototypes
 from tlx.diagnostics import LoweringError, TlxError
+from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
+from tlx.ir.tensors.calls import canonicalise
+from tlx.llvm.codegen import emit_code
+from tlx.target.grid_unit import GridUnit
 
 # What is computed or read for each element, copied with pitches of run-time size, or branches between iterations
 REFUSED = """expression copies onto_itself power branches swap shifted""".split()
@@ -106,6 +112,33 @@ def test_sizes_may_differ_from_call_to_call(compiled: Compile) -> None:
     scaled = module["scaled"]
     assert isinstance(scaled, SizedFunction)
     assert scaled.for_sizes((x, y, 3, 5, 2.0)) is scaled.for_sizes((x, y, 3, 5, 4.0))
+
+
+def test_bitcode(compiled: Compile, tmp_path: Path) -> None:
+    module, path = parse(TEXT), tmp_path / "scaled.bc"
+    canonicalise(module)
+    path.write_bytes(emit_code(str(module), "bc"))
+    x, y = np.ones((3, 5), np.float32), np.zeros((3, 5), np.float32)
+    compiled(str(path))["scaled"](x, y, 3, 5, 2.0)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_modules_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulated = with_grids(device=lambda: EmulatedDevice(""))
+
+    def grid_of(_: object) -> GridUnit | None:
+        return emulated.grid
+
+    monkeypatch.setattr(device_modules, "grid_of", grid_of)
+    before = tlx.compile(TEXT, "nvidia", cache=tmp_path)
+
+    def read(_: object) -> Module:
+        pytest.fail("a cached module is read again")
+
+    monkeypatch.setattr(device_modules, "read_source", read)
+    after = tlx.compile(TEXT, "nvidia", cache=tmp_path)
+    assert list(after) == list(before)
+    assert isinstance(after["scaled"], SizedFunction)
 
 
 def test_code_for_sizes_is_generated_once() -> None:

@@ -11,7 +11,7 @@ from tlx.api.cache import CacheEntry, CacheInput, DiskCache
 from tlx.api.call import CompiledFunction
 from tlx.api.device import DeviceFunction, SizedFunction, assembly_of, loaded_functions
 from tlx.api.files import FORMAT_BY_NAME
-from tlx.api.lowering import Compilation, SourceInput, grid_of, lower_source
+from tlx.api.lowering import Compilation, SourceInput, grid_of, lower_module, read_source
 from tlx.api.prototypes import prototypes
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.inference import verify_tensors
@@ -20,6 +20,8 @@ from tlx.lower.dynamic.known_sizes import functions_of_sizes, with_known_sizes
 from tlx.target.lookup import foreign_triple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tlx.api.signatures import Prototype
     from tlx.ir.module import Module
     from tlx.lower.options import Options
@@ -49,41 +51,6 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
         compilation: The module, for a target with a grid.
         cache: A cache on disk, if there is one.
     """
-    return _loaded_by_sizes(compilation, cache) or _loaded(compilation, cache)
-
-
-def _loaded_by_sizes(compilation: Compilation, cache: DiskCache | None) -> DeviceModule | None:
-    """A module, some of whose functions have tensors of run-time sizes; None if none has."""
-    source = compilation.source
-    if b"vscale" not in source.data:
-        return None
-    module = parse(source.text(grid_of(compilation.target) or "none", compilation.reading), source.name)
-    sizes = functions_of_sizes(module)
-    if not sizes:
-        return None
-    verify_tensors(module)
-    text, defined = str(module), prototypes(module)
-    compilation.check_entry(defined)
-
-    def loaded(module: Module, entry: str | None) -> DeviceModule:
-        of_module = SourceInput.of(module, FORMAT_BY_NAME)
-        return _loaded(replace(compilation, source=of_module, reading=FORMAT_BY_NAME, entry=entry), cache)
-
-    def for_sizes(name: str, known: dict[int, int]) -> DeviceFunction:
-        function = loaded(with_known_sizes(text, name, known, source.name), name).functions[name]
-        assert isinstance(function, DeviceFunction)
-        return function
-
-    module.remove(*(function for function in module.functions if function.name in sizes))
-    others = loaded(module, None).functions if module.functions else {}
-    functions = {
-        name: SizedFunction(defined[name], numbers, partial(for_sizes, name)) for name, numbers in sizes.items()
-    }
-    return DeviceModule({**others, **functions}, defined, text)
-
-
-def _loaded(compilation: Compilation, cache: DiskCache | None) -> DeviceModule:
-    """A module whose sizes are known."""
     source, target, options = compilation.source, compilation.target, compilation.options
     grid = grid_of(target)
     assert grid is not None
@@ -93,19 +60,66 @@ def _loaded(compilation: Compilation, cache: DiskCache | None) -> DeviceModule:
     keyed = CacheInput(source.data, source.name)
 
     def compute(options: Options) -> list[bytes]:
-        lowered = lower_source(replace(compilation, options=options))
-        text = with_platform(str(lowered.module), changes["triple"])
-        code = assembly_of(text, device, compilation.opt_level)
-        return [keyed.dumps(lowered.defined), keyed.compress(text.encode(errors="surrogatepass")), code]
+        module = read_source(compilation)
+        sizes = functions_of_sizes(module)
+        if sizes:
+            verify_tensors(module)
+            defined, text, code = prototypes(module), str(module), b""
+        else:
+            lowered = lower_module(module, replace(compilation, options=options))
+            defined, text = lowered.defined, with_platform(str(lowered.module), changes["triple"])
+            code = assembly_of(text, device, compilation.opt_level)
+        return [keyed.dumps((defined, sizes)), keyed.compress(text.encode(errors="surrogatepass")), code]
 
     if cache is None:
-        facts, text, code = compute(changed)
+        facts, compressed, code = compute(changed)
     else:
         others = {"result": "device", "level": compilation.opt_level, "module": source.is_module}
         others |= {"reading": compilation.reading, "processor": device.processor, "name": source.name}
-        facts, text, code = CacheEntry(cache, keyed, target, changed, others).found_or(compute)
-    defined: dict[str, Prototype] = keyed.loads(facts)
+        facts, compressed, code = CacheEntry(cache, keyed, target, changed, others).found_or(compute)
+    defined: dict[str, Prototype]
+    sizes: dict[str, tuple[int, ...]]
+    defined, sizes = keyed.loads(facts)
     compilation.check_entry(defined)
-    lowered = zlib.decompress(text).decode(errors="surrogatepass")
-    functions = loaded_functions(lowered, code, defined, device)
-    return DeviceModule(dict(functions), defined, lowered)
+    text = zlib.decompress(compressed).decode(errors="surrogatepass")
+    if sizes:
+        return DeviceModule(_compiled_by_sizes(text, defined, sizes, compilation, cache), defined, text)
+    return DeviceModule(dict(loaded_functions(text, code, defined, device)), defined, text)
+
+
+def _compiled_by_sizes(
+    text: str,
+    defined: Mapping[str, Prototype],
+    sizes: Mapping[str, tuple[int, ...]],
+    compilation: Compilation,
+    cache: DiskCache | None,
+) -> dict[str, CompiledFunction]:
+    """The functions of a module some of which have tensors of run-time sizes.
+
+    Args:
+        text: The module.
+        defined: The functions that it defines, by name.
+        sizes: The numbers of the parameters that are sizes, for each function that has some.
+        compilation: How to compile it.
+        cache: A cache on disk, if there is one.
+    """
+
+    def loaded(module: Module, entry: str | None) -> dict[str, CompiledFunction]:
+        of_module = SourceInput.of(module, FORMAT_BY_NAME)
+        known = replace(compilation, source=of_module, reading=FORMAT_BY_NAME, entry=entry)
+        return loaded_on_device(known, cache).functions
+
+    def for_sizes(name: str, known: dict[int, int]) -> DeviceFunction:
+        function = loaded(with_known_sizes(text, name, known, compilation.source.name), name)[name]
+        assert isinstance(function, DeviceFunction)
+        return function
+
+    others: dict[str, CompiledFunction] = {}
+    if defined.keys() - sizes.keys():
+        module = parse(text, compilation.source.name)
+        module.remove(*(function for function in module.functions if function.name in sizes))
+        others = loaded(module, None)
+    functions = {
+        name: SizedFunction(defined[name], numbers, partial(for_sizes, name)) for name, numbers in sizes.items()
+    }
+    return {**others, **functions}

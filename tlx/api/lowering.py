@@ -132,24 +132,45 @@ class LoweredSource:
         return with_workspace(self.defined[name]) if self.workspaces[name] else self.defined[name]
 
 
+def read_source(compilation: Compilation) -> Module:
+    """The module that is lowered: the input, translated by its front end.
+
+    Raises:
+        TlxError: The input is wrong.
+    """
+    from tlx.ir.parser.module import parse
+    from tlx.lower.pipeline import concerns_front_ends, raise_front_ends
+
+    source, threads = compilation.source, grid_of(compilation.target) or compilation.options.threads
+    module = parse(source.text(threads, compilation.reading), source.name)
+    if concerns_front_ends(module.source.text):
+        module = parse(str(raise_front_ends(module)), source.name)
+    return module
+
+
 def lower_source(compilation: Compilation) -> LoweredSource:
     """Read and lower a module.
 
     Raises:
         TlxError: The module is wrong or cannot be lowered, or does not define the entry.
     """
+    return lower_module(read_source(compilation), compilation)
+
+
+def lower_module(module: Module, compilation: Compilation) -> LoweredSource:
+    """Lower a module that `read_source` has read.
+
+    Raises:
+        TlxError: The module is wrong or cannot be lowered, or does not define the entry.
+    """
     from tlx.api.prototypes import prototypes
     from tlx.api.wrappers import inherited_attributes
-    from tlx.ir.parser.module import parse, parse_fully
+    from tlx.ir.parser.module import parse_fully
     from tlx.ir.prepared import block_sizes
     from tlx.lower.memory.allocation import workspace_size
-    from tlx.lower.pipeline import concerns_front_ends, lower, raise_front_ends
+    from tlx.lower.pipeline import lower
 
-    source, options = compilation.source, compilation.options
-    name = source.name
-    module = parse(source.text(grid_of(compilation.target) or options.threads, compilation.reading), name)
-    if concerns_front_ends(module.source.text):
-        module = parse(str(raise_front_ends(module)), name)
+    name, options = compilation.source.name, compilation.options
     source_module = module if module.is_parsed_fully else parse_fully(module.source.text, name)
     defined = prototypes(source_module)
     compilation.check_entry(defined)
