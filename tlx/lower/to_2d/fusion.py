@@ -429,7 +429,7 @@ class OperandViews:
     parts: Mapping[int, Part] = field(default_factory=dict[int, Part])
 
     def view(self, tensor: Tensor) -> TensorView:
-        """The memory of a token's tensor."""
+        """The memory of a token's tensor, which may have other dimensions: see `_with_dims_of`."""
         return self.storage.addressed(self._view(tensor))
 
     def _view(self, tensor: Tensor) -> TensorView:
@@ -447,7 +447,7 @@ class OperandViews:
             return TensorView.of(self.storage_of(root), tensor.type)
         place = self._place(part)
         assert place is not None
-        return place.reshaped(tensor.type) or place
+        return _with_dims_of(place, tensor.type)
 
     def part_of(self, root: Value) -> Part | None:
         """The place of a flattened vector in another result; None if it has memory of its own."""
@@ -488,7 +488,7 @@ class OperandViews:
             permuted = permuted_view(view, op)
             if permuted is None:  # interleaved rows
                 return replace(TensorView.of(view.storage, result), vnni_group=source.type.shape[-1])
-            return permuted.reshaped(token) or permuted
+            return _with_dims_of(permuted, token)
         type_ = token if token.shape == result.shape else result
         return view.reordered([source.type.position(d) for d in result.layout], type_)
 
@@ -514,7 +514,22 @@ def _cropped(view: TensorView, pad: TensorOp, token: TensorType) -> TensorView:
     """The memory of a pad's operand as the result of the pad, which only crops, or as another tensor."""
     assert pad.result is not None
     part = view.part([(dim.first, dim.count) for dim in padded_dims(pad)], pad.result)
-    return part.reshaped(token) or part
+    return _with_dims_of(part, token)
+
+
+def _with_dims_of(view: TensorView, type_: TensorType) -> TensorView:
+    """The memory in the dimensions of a tensor; in its own ones if no strides give those of the tensor.
+
+    A tensor whose view has another shape is only read by operations that visit elements in memory order, which both
+    share: fused elementwise operations and reductions, which choose extents that suit all their operands.
+    """
+    reshaped = view.reshaped(type_)
+    if reshaped is not None:
+        return reshaped
+    assert view.shape != type_.shape, "memory of another layout has its elements in another order"
+    assert not view.is_padded, "positions of padding differ between shapes"
+    assert not type_.is_padded, "positions of padding differ between shapes"
+    return view
 
 
 @dataclass(frozen=True, eq=False)
