@@ -138,7 +138,7 @@ def _flattened(module: Module, call: PlaceholderCall, type_: Type, element: Type
     element = element or held
     size = count * bits_of(held)
     if size % bits_of(element):
-        raise call.error(f"the tensor has {size // 8} bytes, which are no whole number of elements {element}")
+        raise call.error(f"the tensor has {size // 8} bytes, which is not a whole number of elements {element}")
     return VectorType(size // bits_of(element), element)
 
 

@@ -144,7 +144,7 @@ class Jitted:
         try:
             hash(key)
         except TypeError as error:
-            raise UsageError(f"a static argument of {self._traced.__name__} is no constant: {error}") from None
+            raise UsageError(f"a static argument of {self._traced.__name__} is not a constant: {error}") from None
         if key not in self._compiled:
             self._compiled[key] = self._compile(arguments, named)
         return self._compiled[key](leaves)

@@ -28,7 +28,7 @@ _SECONDS: Final = 4
 _RATE: Final = 10_000_000
 _MEMORY: Final = 16 << 30
 _READ: Final = b"read\n"
-_DAMAGED: Final = "the file is damaged: write it again, by jax.export"
+_DAMAGED: Final = "the file is damaged: write it again with jax.export"
 
 
 def translate_file(data: bytes, name: str) -> str:

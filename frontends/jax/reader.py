@@ -112,7 +112,7 @@ def read(data: bytes, name: str) -> Program:
     except (ir.MLIRError, ValueError, RuntimeError) as error:
         found = _MESSAGE.search(str(error))
         reason = messages[0] if messages else found[1] if found else str(error).strip()
-        raise UsageError(f"this is no valid StableHLO ({reason}): write it again, by jax.export", name=name) from None
+        raise UsageError(f"this is not valid StableHLO ({reason}): write it again with jax.export", name=name) from None
 
 
 class _Reader:

@@ -249,9 +249,9 @@ def inexpressible_reason(op: TensorOp) -> str | None:
 def _obstacle_of_tensor(tensor: Tensor, least: int) -> str | None:
     type_ = tensor.type
     if not least <= type_.rank <= 2:
-        return f"{type_} is no matrix"
+        return f"{type_} is not a matrix"
     if type_.is_padded:
-        return f"{type_} has padding, which matrices have not"
+        return f"{type_} has padding, which matrices cannot have"
     if str(type_.element) not in ELEMENTS:
         return f"matrices have no elements {type_.element}"
     if tensor.kind != "value" and _is_in_other_space(tensor.source):

@@ -411,7 +411,7 @@ class GraphKernel(Kernel):
             ):
                 raise ArgumentError(f"{self.name}: out: expected {_described(result)}, got {type_}")
             if not type_.mutable:
-                raise ArgumentError(f"{self.name}: out: expected an array that can be written, got {type_}")
+                raise ArgumentError(f"{self.name}: out: expected a writable array, got {type_}")
             if problem := _memory_problem(type_, allows_fortran=False):
                 raise ArgumentError(f"{self.name}: out: {problem.partition(':')[0]}, got {type_}")
 
@@ -544,7 +544,7 @@ class ModuleKernel(Kernel):
             note = f" (the bits of {parameter.element}, which Numba has no arrays of on CPUs)" if half else ""
             raise ArgumentError(f"{self._argument(at)}: {wanted}{note}")
         if parameter.written and not type_.mutable:
-            raise ArgumentError(f"{self._argument(at)}: expected an array that can be written, got {type_}")
+            raise ArgumentError(f"{self._argument(at)}: expected a writable array, got {type_}")
         name = self.parameters[at]
         if problem := _memory_problem(type_, allows_fortran=False):
             raise ArgumentError(f"{self._argument(at)}: {problem.format(name)}, got {type_}")
@@ -588,7 +588,7 @@ def _entry(module: Module, name: str | None) -> tuple[Prototype, Function]:
     defined = prototypes(whole)
     listed = ", ".join(f"@{known}" for known in defined) or "nothing"
     if name is None and len(defined) != 1:
-        raise UsageError(f"tlx.numba: name the function by entry=, of {listed}", name=module.source.name)
+        raise UsageError(f"tlx.numba: name the function with entry=: one of {listed}", name=module.source.name)
     chosen = next(iter(defined)) if name is None else name
     if chosen not in defined:
         message = f"tlx.numba: the module defines no function @{chosen}; it defines {listed}"
@@ -599,7 +599,9 @@ def _entry(module: Module, name: str | None) -> tuple[Prototype, Function]:
     types: list[Type] = [p.type for p in prototype.parameters if not isinstance(p.type, PointerType)]
     types += [prototype.result] if prototype.result != VOID else []
     if unknown := [type_ for type_ in types if type_ not in _NUMBERS]:
-        message = f"tlx.numba: @{chosen} passes {unknown[0]} by value, which Numba has no numbers of; use a pointer"
+        message = (
+            f"tlx.numba: @{chosen} passes {unknown[0]} by value, which Numba has no number type for; use a pointer"
+        )
         raise UsageError(message, prototype.span)
     if prototype.convention or prototype.variadic or any(p.byval_bytes or p.is_result for p in prototype.parameters):
         message = f"tlx.numba: @{chosen} has a calling convention, '...', byval or sret; call it from a plain function"

@@ -142,7 +142,7 @@ class Tensor:
         except (OSError, ValueError) as error:
             raise self._error(f"is stored in {location!r}, which cannot be read: {error}") from None
         if available < 0:
-            raise self._error(f"is stored in {location!r}, which is no file in the folder of the model")
+            raise self._error(f"is stored in {location!r}, which is not a file in the folder of the model")
         if length != size or offset < 0 or offset + length > available:
             what = f"bytes {offset} to {offset + length} of {location!r}, which has {available}"
             raise self._error(f"is stored in {what}; {size} bytes are needed")
@@ -345,11 +345,11 @@ def read_model(source: str | os.PathLike[str] | bytes, name: str = "<bytes>", fo
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        raise ModelError("this is no ONNX model, or it is damaged", name=name) from None
+        raise ModelError("this is not an ONNX model, or it is damaged", name=name) from None
     opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
     if not proto.HasField("graph") or "" not in opsets:
         raise ModelError(
-            "this is no ONNX model: it has no graph, or does not say the version of its operators", name=name
+            "this is not an ONNX model: it has no graph, or does not say the version of its operators", name=name
         )
     if not _OLDEST_OPSET <= opsets[""] <= onnx.defs.onnx_opset_version():
         newest = onnx.defs.onnx_opset_version()

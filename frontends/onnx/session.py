@@ -174,8 +174,8 @@ class InferenceSession:
             if shape is None:
                 names = ", ".join(str(e) if e is not None else "?" for e in argument.shape or ["?"])
                 raise UsageError(
-                    f"input '{argument.name}' has shape ({names}), which is not fixed: translate it by tlx.onnx.lower "
-                    f"with shapes={{'{argument.name}': (...)}}",
+                    f"input '{argument.name}' has shape ({names}), which is not fixed: translate it with "
+                    f"tlx.onnx.lower and shapes={{'{argument.name}': (...)}}",
                     name=self._model.name,
                 )
             inputs[argument.name] = self._declared(graph, argument, shape)
@@ -234,7 +234,7 @@ class InferenceSession:
         try:
             array = given if is_on_device(given) else np.asarray(given)
         except (ValueError, TypeError, RuntimeError) as error:  # PyTorch's, of tensors that require gradients
-            raise ArgumentError(f"input '{argument.name}' is no array: {error}") from None
+            raise ArgumentError(f"input '{argument.name}' is not an array: {error}") from None
         got = str(array.dtype).removeprefix("torch.")
         if argument.dtype is None or got != argument.dtype.name:
             expected = argument.type if argument.dtype is None else argument.dtype.name

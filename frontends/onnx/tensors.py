@@ -189,7 +189,7 @@ class Tensors:
     def axis(self, axis: int, rank: int) -> int:
         """A dimension from 0 on; negative ones count from the end."""
         if not -rank <= axis < rank:
-            self.fail(f"axis {axis} is no dimension of a tensor of rank {rank}")
+            self.fail(f"axis {axis} is not a dimension of a tensor of rank {rank}")
         return axis % rank
 
     def axes(self, axes: Sequence[int], rank: int) -> list[int]:

@@ -325,7 +325,7 @@ def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array
         if extent not in (None, got):
             raise place.error(f"an extent of {extent} in mode {mode}", describe(array))
     if place.written and not array.flags.writeable:
-        raise place.error("an array that can be written, since the kernel stores to it", "a read-only one")
+        raise place.error("a writable array, since the kernel stores to it", "a read-only one")
     if not array.flags.aligned:
         raise place.error(f"an array aligned as {dtype} is", "one that is not")
     return array

@@ -30,7 +30,7 @@ def parse(text: str, filename: str = "<string>", *, std: Standard = "v2") -> Pro
     from tlx.diagnostics import Source, UsageError
 
     if std not in ("v1", "v2"):
-        raise UsageError(f"unknown version '{std}' of the language; known are v1, v2")
+        raise UsageError(f"unknown version '{std}' of the language; choose from v1, v2")
     if std == "v1":
         from tlx.frontends.tensor_language.v1 import parse as parse_text
     else:
@@ -82,7 +82,7 @@ def emitted(
     from tlx.frontends.tensor_language.emit.kernel import emit_program
 
     if isinstance(threads, str) and threads not in THREADS:
-        raise UsageError(f"unknown threads '{threads}'; known are {', '.join(THREADS)}")
+        raise UsageError(f"unknown threads '{threads}'; choose from {', '.join(THREADS)}")
     check_program(program)
     for function in program.functions:
         warn_of_barriers(function)

@@ -435,9 +435,7 @@ def _pointer(index: int, parameter: Parameter, value: Any) -> Array:
     if not array.flags.c_contiguous:
         raise _error(index, parameter, "a C-contiguous array", f"{_described(array)} and strides {array.strides}")
     if parameter.written and not array.flags.writeable:
-        raise _error(
-            index, parameter, "an array that can be written, since the function stores to it", "a read-only one"
-        )
+        raise _error(index, parameter, "a writable array, since the function stores to it", "a read-only one")
     if parameter.byval_bytes:
         return _copy(array, parameter.size, parameter)
     if not array.flags.aligned or array_address(array) % parameter.align:
@@ -586,18 +584,17 @@ def _reason(prototype: Prototype) -> str | None:
         for attribute in parse_attributes(parameter.abi_attributes):
             if attribute.name in _NOT_FROM_PYTHON:
                 return (
-                    f"takes {parameter.name} by '{attribute.name}', which Python has no counterpart of; use a pointer"
+                    f"takes {parameter.name} by '{attribute.name}', which has no counterpart in Python; use a pointer"
                 )
         if isinstance(parameter.type, PointerType) and parameter.type.addrspace >= _SEGMENTS:
-            return (
-                f"takes {parameter.type} {parameter.name}, whose address space numpy has no arrays in; use addrspace(0)"
-            )
+            space = "in an address space that numpy arrays cannot be in; use addrspace(0)"
+            return f"takes {parameter.type} {parameter.name}, {space}"
     if wrong := _miscompiled(prototype):
         convention = prototype.convention
-        return f"{wrong} in {convention}, which LLVM (19 to 22) compiles wrong; use a pointer or another convention"
+        return f"{wrong} in {convention}, which LLVM (19 to 22) miscompiles; use a pointer or another convention"
     for type_ in (*(p.type for p in prototype.parameters), prototype.result):
         if type_ != VOID and not passed_by_value(type_) and not passed_in_memory(type_):
-            return f"passes {type_} by value, which numpy has no counterpart of; use a pointer"
+            return f"passes {type_} by value, which has no counterpart in numpy; use a pointer"
     stack = sum(p.byval_bytes + p.align for p in prototype.parameters if p.byval_bytes)
     if stack > _STACK:
         return f"takes {stack} bytes by value on the stack, but only {_STACK} certainly fit; use a pointer"

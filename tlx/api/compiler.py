@@ -109,7 +109,7 @@ class FunctionNamespace(Namespace[F]):
         if not self._named and len(self._refused) == 1:
             raise next(iter(self._refused.values()))
         if len(self._named) != 1:
-            raise UsageError(f"name the function to call, of {listed_names(self._named)}")
+            raise UsageError(f"name the function to call: one of {listed_names(self._named)}")
         return next(iter(self._named.values()))
 
     def __getitem__(self, name: str) -> F:

@@ -216,7 +216,7 @@ def compile_emulated(
     options = options or Options()
     options = replace(options, triple=options.triple or emulator_triple(emulator))
     if not options.triple:
-        raise UsageError(f"emulator '{emulator}': name the triple of the programs that it runs by --mtriple=")
+        raise UsageError(f"emulator '{emulator}': name the triple of its programs with --mtriple=")
     command, tools = emulator_command(emulator, options.triple), toolchain(options.triple)
     compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
     lowered = lower_source(compilation)

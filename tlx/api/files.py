@@ -215,12 +215,12 @@ def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleTyp
     translators = [f for f in front_ends() if hasattr(f, "LANGUAGE")]
     if reading.std and all(reading.std not in f.STANDARDS for f in translators):
         known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators if f.STANDARDS)
-        raise UsageError(f"unknown version '{reading.std}'; known are {known}")
+        raise UsageError(f"unknown version '{reading.std}'; choose from {known}")
     if reading.language:
         front_end = next((f for f in translators if reading.language == f.LANGUAGE), None)
         if front_end is None and reading.language not in _LLVM:
             known = ", ".join([*_LLVM, *(f.LANGUAGE for f in translators)])
-            raise UsageError(f"unknown language '{reading.language}'; known are {known}")
+            raise UsageError(f"unknown language '{reading.language}'; choose from {known}")
     elif suffix == "":
         front_end = next((f for f in translators if reading.std in f.STANDARDS), None)
     else:
@@ -408,7 +408,7 @@ def _write_standard_output(data: str | bytes, *, force: bool) -> None:
     try:
         output = _standard(sys.stdout)
         if isinstance(data, bytes) and output.isatty() and not force:
-            raise UsageError("refusing to write binary output to a terminal; name a file by -o, or force it by -f")
+            raise UsageError("refusing to write binary output to a terminal; name a file with -o, or force it with -f")
         output.flush()
         _write_in_chunks(output.buffer, data)
         output.flush()

@@ -156,7 +156,7 @@ def _compare_function(
     module: Module, function: Function, outputs: Sequence[tuple[Step, Module]], runs: int, *, rounded: bool
 ) -> Iterator[Note]:
     if any(map(exceeds_abi, (function.signature.result, *function.signature.type.params))):
-        raise _UncheckedError("its large vectors go through pointers in the end; functions that call it are checked")
+        raise _UncheckedError("its large vectors are passed by pointer in the end; functions that call it are checked")
     prototype = replace(prototype_of(module, function), name=function.name)
     exact = not _INEXACT.search(str(module))
     skipped: set[str] = set()
@@ -187,7 +187,9 @@ def _compare_function(
 
 
 def _wrong(function: Function, step: Step, what: str, cause: EvaluationError | None = None) -> ValidationError:
-    message = f"after {step.name} @{function.name} does not mean what the input means: {what}; this is a bug of TLX"
+    message = (
+        f"after {step.name} @{function.name} does not have the same meaning as the input: {what}; this is a bug in TLX"
+    )
     error = ValidationError(message, function.span)
     if cause is not None and cause.span is not None:
         error.notes.append(Note("here", cause.span))

@@ -117,7 +117,7 @@ def _select_function(functions: Mapping[str, Prototype], name: str | None) -> Pr
         raise UsageError("the file defines no function")
     listed = ", ".join(f"@{one}" for one in functions)
     if name is None and len(functions) != 1:
-        raise UsageError(f"name the function to measure by --function=, of {listed}")
+        raise UsageError(f"name the function to measure with --function=: one of {listed}")
     if name is not None and name not in functions:
         raise UsageError(f"the file defines no function @{name}; it defines {listed}")
     return functions[name] if name is not None else next(iter(functions.values()))
@@ -140,7 +140,7 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Wor
     if element is None or parameter.count is None or not parameter.is_bounded:
         what = "what" if element is None else f"how many elements of {element.name}"
         raise UsageError(
-            f"@{prototype.name} does not say {what} {parameter.name} points to; give it by --args={short}=f32:64x64"
+            f"@{prototype.name} does not say {what} {parameter.name} points to; give it with --args={short}=f32:64x64"
         )
     return WorkloadBuffer(short, element, (parameter.count,), parameter.written)
 
@@ -156,7 +156,7 @@ def _check_array(prototype: Prototype, parameter: Parameter, element: Element, c
 def _number(prototype: Prototype, parameter: Parameter, text: str | None) -> float:
     short = parameter.name.removeprefix("%")
     if text is None:
-        raise UsageError(f"@{prototype.name} takes {parameter.type} {parameter.name}; give it by --args={short}=1")
+        raise UsageError(f"@{prototype.name} takes {parameter.type} {parameter.name}; give it with --args={short}=1")
     try:
         return float(text) if "." in text else int(text)
     except ValueError:

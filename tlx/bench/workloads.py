@@ -679,4 +679,4 @@ def _check_known(what: str, names: Sequence[str], have: Iterable[str]) -> None:
     known = list(dict.fromkeys(have))
     for name in names:
         if name not in known:
-            raise UsageError(f"unknown {what} '{name}'; known are {', '.join(known)}")
+            raise UsageError(f"unknown {what} '{name}'; choose from {', '.join(known)}")

@@ -195,5 +195,5 @@ def _profile(name: str) -> str:
 
     if name and name not in PROFILES:
         near = did_you_mean(name, PROFILES)
-        raise UsageError(f"unknown profile '{name}' in --profile; known are {', '.join(PROFILES)}{near}")
+        raise UsageError(f"unknown profile '{name}' in --profile; choose from {', '.join(PROFILES)}{near}")
     return name

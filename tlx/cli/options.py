@@ -190,7 +190,7 @@ def _printer(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str,
     known = ("all", *STAGE_NAMES)
     for name in sorted(stages - set(known)):
         near = did_you_mean(name, known)
-        raise UsageError(f"unknown stage '{name}' in --print-after; known are {', '.join(known)}{near}")
+        raise UsageError(f"unknown stage '{name}' in --print-after; choose from {', '.join(known)}{near}")
     return _Printer(set(STAGE_NAMES) if "all" in stages else stages)
 
 

@@ -171,7 +171,7 @@ def _compiled(
     from tlx.api import compiler
 
     if options.triple:
-        raise UsageError(f"--mtriple={options.triple}: code of other machines is run by --emulator=")
+        raise UsageError(f"--mtriple={options.triple}: run code for other machines with --emulator=")
     compiled = compiler.compile(module, target, entry=name, opt_level=level, options=options, cache=cache)
     return compiled.entry.call_prepared
 
@@ -185,7 +185,7 @@ def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
     if name is None:
         defined = [f.name for f in parse_fully(str(module)).functions]
         if len(defined) != 1:
-            raise UsageError(f"name the function to call by --function, of {', '.join(defined) or 'none'}")
+            raise UsageError(f"name the function to call with --function: one of {', '.join(defined) or 'none'}")
         name = defined[0]
     return partial(machine.call, name)
 

@@ -157,12 +157,12 @@ def _parsed(line: str) -> tuple[Series, Seeds]:
 def _numbers(text: str) -> Iterator[int]:
     """The numbers of ranges: `0-2,7`."""
     if not _RANGES.fullmatch(text):
-        raise ValueError(f"'{text}' is no list of seeds")
+        raise ValueError(f"'{text}' is not a list of seeds")
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         numbers = range(int(first), int(last or first) + 1)
         if not 0 < len(numbers) <= BATCH:
-            raise ValueError(f"'{part}' is no range of at most {BATCH} seeds")
+            raise ValueError(f"'{part}' is not a range of at most {BATCH} seeds")
         yield from numbers
 
 

@@ -229,7 +229,7 @@ class ControlFlow(Composites):
         """
         number = self._value("switch", index)
         if number.shape or number.dtype.kind not in "iu":
-            self._fail("switch", f"the index is {number!r}: it must be an integer without dimensions")
+            self._fail("switch", f"the index is {number!r}: it must be a scalar integer")
         if not branches:
             self._fail("switch", "expected at least one branch")
         scalar = self._scalar_integer(number)
@@ -500,7 +500,7 @@ class ControlFlow(Composites):
         """A bool without dimensions."""
         value = self._value(operation, x)
         if value.shape or value.dtype != BOOL:
-            self._fail(operation, f"{name} is {value!r}: it must be a bool without dimensions")
+            self._fail(operation, f"{name} is {value!r}: it must be a scalar bool")
         return self._scalar(value)
 
     def _results(self, operation: str, name: str, returned: Any, expected: Sequence[Value] | None) -> list[Value]:

@@ -95,7 +95,7 @@ class Core:
             known = bfloat_dtype("float32") if dtype == "bfloat16" else np.dtype(dtype)
             type_of(known)
         except (TypeError, ValueError):
-            self._fail(operation, f"{dtype!r} is no element type: use {_ELEMENT_TYPES}")
+            self._fail(operation, f"{dtype!r} is not an element type: use {_ELEMENT_TYPES}")
         return known
 
     def _shape(self, operation: str, shape: Sequence[int]) -> tuple[int, ...]:
@@ -109,7 +109,7 @@ class Core:
     def _axis(self, operation: str, axis: int, rank: int, name: str = "axis") -> int:
         """A dimension from 0 on; negative ones count from the end."""
         if not -rank <= axis < rank:
-            self._fail(operation, f"{name} {axis} is no dimension of a tensor of rank {rank}")
+            self._fail(operation, f"{name} {axis} is not a dimension of a tensor of rank {rank}")
         return axis % rank
 
     def _axes(self, operation: str, axes: int | Sequence[int] | None, rank: int, name: str = "axes") -> tuple[int, ...]:

@@ -225,7 +225,7 @@ class Graph(RandomBits):
         pointer = parameter.buffer.operand
         names = [i.name for i in self._inputs if i.is_donated and pointer == Argument(PTR, _WRITTEN, i.name).value]
         if not names or (value.shape, value.dtype) != (parameter.shape, parameter.dtype):
-            self._fail("output", f"{parameter!r} is no donated parameter whose memory {value!r} can take")
+            self._fail("output", f"{parameter!r} is not a donated parameter whose memory {value!r} can take")
         memory = parameter.buffer.memory
         if memory is None or any(o.into == names[0] for o in self._outputs):
             self._fail("output", f"the memory of {parameter!r} is another result already")

@@ -191,7 +191,7 @@ class Indexing(Reductions):
         scalars = [self._value(operation, start, np.dtype(np.int64)) for start in starts]
         for scalar in scalars:
             if scalar.shape or scalar.dtype.kind not in "iu":
-                self._fail(operation, f"a start is {scalar!r}: it must be an integer without dimensions")
+                self._fail(operation, f"a start is {scalar!r}: it must be a scalar integer")
         return self._clamped(x, [self._scalar_integer(scalar) for scalar in scalars], shape)
 
     def _check_box(self, operation: str, x: Value, shape: Sequence[int]) -> None:

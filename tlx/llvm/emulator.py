@@ -106,7 +106,7 @@ def architecture_of(triple: str) -> Architecture:
         if name in (architecture.spelling, *architecture.aliases):
             return architecture
     known = ", ".join(architecture.spelling for architecture in ARCHITECTURES)
-    raise UsageError(f"programs of triple '{triple}' cannot be run: known are emulators for {known}")
+    raise UsageError(f"programs of triple '{triple}' cannot be run; emulators are known for {known}")
 
 
 def emulator_triple(emulator: str) -> str:

@@ -72,7 +72,7 @@ def _last_type(text: str) -> str:
 
 
 _PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
-_BUG: Final = "; this is a bug of TLX: please report it with the input"
+_BUG: Final = "; this is a bug in TLX: please report it with the input"
 _METADATA: Final = re.compile(r", ![\w.]+ !.*$")
 
 

@@ -264,7 +264,7 @@ def _bulk_file() -> IO[bytes]:
 def _llvmlite_folder() -> str:
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
-        raise TlxError("llvmlite is not installed: install it, or avoid LLVM by --no-verify-each")
+        raise TlxError("llvmlite is not installed: install it, or avoid LLVM with --no-verify-each")
     return str(Path(spec.origin).parents[1])
 
 

@@ -174,13 +174,13 @@ def _check_compiler(module: Module, target: Target, options: Options) -> None:
     if module.typed_pointers and first > LAST_WITH_TYPED_POINTERS:
         message = (
             f"LLVM {first} or later compiles code with {names}, but only LLVM {LAST_WITH_TYPED_POINTERS} and older "
-            "reads typed pointers such as 'float*'; write 'ptr', or have TLX compile the code by --emit=obj"
+            "reads typed pointers such as 'float*'; write 'ptr', or have TLX compile the code with --emit=obj"
         )
         raise LoweringError(message, span, name=module.source.name)
     if span is not None:
         message = (
             f"LLVM {first} or later compiles code with {names}; older versions, which also read typed pointers such as "
-            "'float*', fail or write wrong code: compile with that version, or have TLX do it by --emit=obj"
+            "'float*', fail or write wrong code: compile with that version, or have TLX do it with --emit=obj"
         )
         warn(TlxWarning(message, span))
     if first > OLDEST_LLVM:
@@ -333,11 +333,11 @@ def _remark_duplicates(module: Module, remarks: Remarks) -> None:
     for item in module.items:
         if isinstance(item, DuplicateFunction):
             original = item.original.name
-            message = f"@{item.name} equals @{original}, which is lowered once: its remarks hold for both"
+            message = f"@{item.name} equals @{original}, which is lowered once: its remarks apply to both"
             remarks.add("analysis", "read", message, item.span)
         region = outlined_region(item)
         if isinstance(item, Function) and region is not None and region.copies:
-            message = f"{region.copies} more copies of this region are calls of @{item.name}, which is lowered once"
+            message = f"{region.copies} more copies of this region are calls to @{item.name}, which is lowered once"
             remarks.add("analysis", "read", message, item.span)
 
 
@@ -378,5 +378,5 @@ def _refuse_leftovers(module: Module) -> None:
         for instruction in function.instructions():
             if is_tensor_call(instruction):
                 name = instruction.callee
-                message = f"@{name} is left after lowering; this is a bug of TLX: please report it with the input"
+                message = f"@{name} is left after lowering; this is a bug in TLX: please report it with the input"
                 raise LoweringError(message, instruction.span or function.span, name=module.source.name)

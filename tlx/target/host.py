@@ -44,7 +44,7 @@ def best_target(
     """
     fitting = [target for target in candidates if target.is_for(architecture) and not missing_features(target, flags)]
     if not fitting:
-        raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
+        raise UsageError("this machine supports no target; name one with --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
     best = best.with_features(_feature_changes(best, flags, architecture))
     return with_host_dot_costs(best if sizes is None else replace(best, caches=sizes), flags)

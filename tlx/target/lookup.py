@@ -88,7 +88,7 @@ def find_target(name: str) -> Target:
     installed = targets()
     if name not in installed:
         suggestion = did_you_mean(name, ["native", *installed])
-        raise UsageError(f"unknown target '{name}'; known are native, {', '.join(installed)}{suggestion}")
+        raise UsageError(f"unknown target '{name}'; choose from native, {', '.join(installed)}{suggestion}")
     return installed[name]
 
 

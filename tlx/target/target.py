@@ -219,7 +219,7 @@ class Target:
             raise ValueError(msg)
         for feature in self.features:
             if feature[:1] not in ("+", "-"):
-                msg = f"target {self.name}: feature '{feature}' lacks its '+' or '-'"
+                msg = f"target {self.name}: feature '{feature}' needs a '+' or '-' in front"
                 raise ValueError(msg)
 
     def with_features(self, extra: tuple[str, ...]) -> Target:

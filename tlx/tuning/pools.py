@@ -189,7 +189,9 @@ class DaskPool:
         self._resources = {"tlx": 1} if all("tlx" in w.get("resources", {}) for w in known.values()) else None
         busy = [name for name, worker in known.items() if worker["nthreads"] > 1]
         if busy and self._resources is None:
-            message = f"worker {busy[0]} may run several trials at once, which distorts measurements; start workers by"
+            message = (
+                f"worker {busy[0]} may run several trials at once, which distorts measurements; start workers with"
+            )
             raise UsageError(f"{message} 'dask worker ADDRESS --nthreads 1', or with --resources tlx=1")
         try:
             kinds: dict[str, str] = self._client.run(_kind)

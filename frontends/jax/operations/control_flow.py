@@ -32,7 +32,7 @@ def _custom_call(c: Context) -> Results:
     name: str = c.attribute("call_target_name")
     if name not in _SHARDING:
         remedy = "call numpy.linalg outside of the compiled function" if name.startswith("lapack") else _REMEDY
-        c.refuse(f"'{name}' is a function of XLA that TLX cannot call: {remedy}")
+        c.refuse(f"'{name}' is an XLA function that TLX cannot call: {remedy}")
     return c.operands
 
 

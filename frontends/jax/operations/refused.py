@@ -7,12 +7,12 @@ from typing import Final
 _DEVICES: Final = "TLX runs a program on one machine: export the function without sharding, pmap and collectives"
 _COMPLEX: Final = "complex numbers are not supported: compute with real and imaginary parts"
 _DYNAMIC: Final = "shapes that depend on values are not supported: export the function for fixed shapes"
-_LINEAR: Final = "decompositions of matrices are not supported: call numpy.linalg outside of the compiled function"
+_LINEAR: Final = "matrix decompositions are not supported: call numpy.linalg outside of the compiled function"
 _TUPLE: Final = "tuples are not supported: export the function again with a newer JAX, which writes none"
 _OLD: Final = "this operation is obsolete: export the function again with a newer JAX"
 _TOKENS: Final = "a compiled function has no side effects: move input and output out of it"
 _QUANTISED: Final = "quantised types are not supported: write scales and integers explicitly"
-_DEFINED: Final = "this operation is not supported: export the function by jax.export, which writes its definition"
+_DEFINED: Final = "this operation is not supported: export the function with jax.export, which writes its definition"
 
 REFUSED: Final[dict[str, str]] = {
     "stablehlo.after_all": _TOKENS,

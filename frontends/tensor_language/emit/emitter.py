@@ -395,7 +395,7 @@ class Emitter:
         """
         rule = self.rules.get(type(instruction))
         if rule is None:
-            message = f"{type(instruction).__name__} has no rule; this is a bug of TLX"
+            message = f"{type(instruction).__name__} has no rule; this is a bug in TLX"
             raise LoweringError(message, instruction.span)
         hint, self.b.span = self.b.hint, instruction.span
         if instruction.results:

@@ -31,7 +31,7 @@
 ; CHECK: call void @takes_as_much(ptr %c, ptr %
 ; CHECK: call void @second(ptr %c, ptr %c)
 
-; REMARK: program.ll:13:1: remark: @second equals @first, which is lowered once: its remarks hold for both [read]
+; REMARK: program.ll:13:1: remark: @second equals @first, which is lowered once: its remarks apply to both [read]
 ; REMARK: remark: @"the third" equals @first
 
 ; STAGES: IR Dump After LowerTensorsTo2D (to-2d)

@@ -29,9 +29,9 @@
 ; CHECK: define void @few(
 ; CHECK-NOT: .part
 
-; REMARK: ll:4:3: remark: 31 more copies of this region are calls of @many.part, which is lowered once [read]
-; REMARK: ll:8:3: remark: 15 more copies of this region are calls of @many.part.1, which is lowered once [read]
-; REMARK: ll:12:3: remark: 15 more copies of this region are calls of @many.part.2, which is lowered once [read]
+; REMARK: ll:4:3: remark: 31 more copies of this region are calls to @many.part, which is lowered once [read]
+; REMARK: ll:8:3: remark: 15 more copies of this region are calls to @many.part.1, which is lowered once [read]
+; REMARK: ll:12:3: remark: 15 more copies of this region are calls to @many.part.2, which is lowered once [read]
 
 ; STAGES: IR Dump After LowerTensorsTo2D (to-2d)
 ; STAGES: call void @many.part(ptr %a, ptr %c)

@@ -63,8 +63,8 @@ def test_errors() -> None:
     x, y = graph.parameter("x", (4,), donated=True), graph.parameter("y", (4,))
     graph.output(x + 1, into=x)
     for value, into, message in (
-        (y, y, "is no donated parameter whose memory"),
-        (graph.sum(y), x, "is no donated parameter whose memory"),
+        (y, y, "is not a donated parameter whose memory"),
+        (graph.sum(y), x, "is not a donated parameter whose memory"),
         (y, x, "is another result already"),
     ):
         with pytest.raises(TlxError, match=message):

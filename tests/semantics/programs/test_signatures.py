@@ -36,7 +36,7 @@ def _is_callable(compiled: tlx.api.compiler.CompiledModule, name: str) -> bool:
     try:
         return bool(compiled[name])
     except UsageError as refusal:
-        if "which LLVM (19 to 22) compiles wrong" in refusal.message:
+        if "which LLVM (19 to 22) miscompiles" in refusal.message:
             return False
         raise
 

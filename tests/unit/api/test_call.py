@@ -145,7 +145,7 @@ WRONG: list[tuple[Callable[[compiler.CompiledModule], Any], str]] = [
     (lambda c: c.put([1.0], 1), "argument 0 (%p): expected elements of float32 in a numpy array, got list [1.0]"),
     (
         lambda c: c.put(read_only(np.zeros(3, np.float32)), 1),
-        "argument 0 (%p): expected an array that can be written, since the function stores to it, got a read-only one",
+        "argument 0 (%p): expected a writable array, since the function stores to it, got a read-only one",
     ),
     (lambda c: c.put(np.zeros(3, np.float32), 1.5), "argument 1 (%n): expected an integer for i64, got float 1.5"),
     (
@@ -189,7 +189,7 @@ def test_unknown_functions(plain: compiler.CompiledModule) -> None:
         plain.nope  # noqa: B018
     with pytest.raises(AttributeError, match=r"@pair passes \{ i32, i32 \} by value"):
         plain.pair  # noqa: B018
-    with pytest.raises(UsageError, match="name the function to call, of @answer, "):
+    with pytest.raises(UsageError, match="name the function to call: one of @answer, "):
         plain()
     with pytest.raises(UsageError, match="the module defines no function @nope"):
         tlx.compile(PLAIN, entry="nope")
@@ -407,17 +407,20 @@ UNCALLABLE: list[tuple[str, str]] = [
     ("ghccc void @f(ptr %x)", "@f has the calling convention ghccc, which Python cannot call"),
     ("cc 10 void @f(ptr %x)", "@f has the calling convention cc 10, which Python cannot call"),
     ("amdgpu_gfx void @f(ptr %x)", "@f has the calling convention amdgpu_gfx, which Python cannot call"),
-    ("void @f(ptr inalloca(i64) %x)", "@f takes %x by 'inalloca', which Python has no counterpart of; use a pointer"),
+    ("void @f(ptr inalloca(i64) %x)", "@f takes %x by 'inalloca', which has no counterpart in Python; use a pointer"),
     ("void @f(ptr preallocated(i64) %x)", "@f takes %x by 'preallocated', which"),
     ("swiftcc void @f(ptr swifterror %x)", "@f takes %x by 'swifterror', which"),
-    ("void @f(ptr addrspace(256) %x)", "@f takes ptr addrspace(256) %x, whose address space numpy has no arrays in"),
+    (
+        "void @f(ptr addrspace(256) %x)",
+        "@f takes ptr addrspace(256) %x, in an address space that numpy arrays cannot be in",
+    ),
     ("void @f(ptr byval([9000000 x i8]) %x)", "@f takes 9000008 bytes by value on the stack, but only 1048576"),
     (
         "void @f({ i32, float } %x)",
-        "@f passes { i32, float } by value, which numpy has no counterpart of; use a pointer",
+        "@f passes { i32, float } by value, which has no counterpart in numpy; use a pointer",
     ),
-    ("void @f(i128 %x)", "@f passes i128 by value, which numpy has no counterpart of; use a pointer"),
-    ("tailcc void @f(<4 x float> %x)", "@f takes %x by value in tailcc, which LLVM (19 to 22) compiles wrong"),
+    ("void @f(i128 %x)", "@f passes i128 by value, which has no counterpart in numpy; use a pointer"),
+    ("tailcc void @f(<4 x float> %x)", "@f takes %x by value in tailcc, which LLVM (19 to 22) miscompiles"),
     ('void @f() "no_callee_saved_registers"', "@f preserves no registers ('no_callee_saved_registers'), but"),
 ]
 

@@ -186,8 +186,8 @@ def test_an_emulator_implies_its_triple(emulator: str, triple: str) -> None:
     [
         ("qemu-aarch64 -cpu max", "riscv64-linux-gnu", "runs programs of aarch64-linux-gnu: .* use qemu-riscv64"),
         ("simulator", "aarch64-linux-gnu", "the emulator 'simulator' is not installed"),
-        ("simulator", "", "name the triple of the programs that it runs by --mtriple="),
-        ("simulator", "sparc64-linux-gnu", "cannot be run: known are emulators for aarch64"),
+        ("simulator", "", "name the triple of its programs with --mtriple="),
+        ("simulator", "sparc64-linux-gnu", "cannot be run; emulators are known for aarch64"),
     ],
 )
 def test_wrong_emulators(emulator: str, triple: str, message: str) -> None:

@@ -167,8 +167,8 @@ def test_versions(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        (InputFormat("bc"), "unknown language 'bc'; known are ll, ir, stablehlo, onnx, tl"),
-        (InputFormat(std="v3"), "unknown version 'v3'; known are v1, v2 of the tensor language"),
+        (InputFormat("bc"), "unknown language 'bc'; choose from ll, ir, stablehlo, onnx, tl"),
+        (InputFormat(std="v3"), "unknown version 'v3'; choose from v1, v2 of the tensor language"),
         (InputFormat("ll", "v1"), "there is no version 'v1' of LLVM IR"),
         (InputFormat("", "v1"), "there is no version 'v1' of LLVM IR"),
         (InputFormat("tl"), "this is LLVM IR, not the tensor language"),

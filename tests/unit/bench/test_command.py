@@ -272,9 +272,9 @@ def test_arguments_of_the_users_function(tmp_path: Path) -> None:
     assert isinstance(work.peak, MemoryTraffic)
     assert work.order == ("x", ("i64", 32))
     for given, message in (
-        ({}, "does not say what %x points to; give it by --args=x=f32:64x64"),
+        ({}, "does not say what %x points to; give it with --args=x=f32:64x64"),
         ({"x": "f99:8"}, "'f99:8' is not an array for %x"),
-        ({"x": "f32:8"}, r"takes i64 %n; give it by --args=n=1"),
+        ({"x": "f32:8"}, r"takes i64 %n; give it with --args=n=1"),
         ({"x": "f32:8", "n": "many"}, "'many' is not a number for %n"),
         ({"z": "1"}, "has no parameter 'z'; it has x, n"),
     ):

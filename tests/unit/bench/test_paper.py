@@ -79,7 +79,7 @@ def test_selection() -> None:
     assert {w.size for w in workloads.select(["mlp"], [], [], [FUSED])} == {"1024", "2048", "4096"}
     with pytest.raises(UsageError, match="--sizes=100: layers have sizes that are multiples of 32"):
         workloads.select([], [], ["100"], [])
-    with pytest.raises(UsageError, match="unknown variant 'packed'; known are flat, "):
+    with pytest.raises(UsageError, match="unknown variant 'packed'; choose from flat, "):
         workloads.select(["mlp"], [], [], ["packed"])
 
 
@@ -224,7 +224,7 @@ def test_a_sweep(tmp_path: Path) -> None:
         (["paper", "--target=generic,generic"], "target 'generic' is named twice"),
         (["paper", "--scaling=1,2"], "measures numbers of threads by --threads=1,2,4, not by --scaling"),
         (["paper", "--tile=8x48"], "measurements of the paper do not take --tile"),
-        (["paper", "gemm"], "unknown row 'gemm'; known are brgemm, mlp"),
+        (["paper", "gemm"], "unknown row 'gemm'; choose from brgemm, mlp"),
         (["paper", "--sweep", "--peers=libxsmm"], "--sweep measures register tiles only, and does not take --peers"),
         (["gemm", "--sweep"], "other measurements do not take --sweep"),
         (["gemm", "--threads=1,2"], "only 'tlx bench paper' takes several numbers of threads"),

@@ -22,7 +22,7 @@ def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert peers == []
     assert absent["libxsmm"] == "no libxsmm*.so*"
     assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
-    with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
+    with pytest.raises(UsageError, match="unknown peer 'cublas'; choose from libxsmm"):
         base.find_peers(["cublas"], LibraryPaths(()))
 
 

@@ -103,7 +103,7 @@ def test_rows_of_the_table(row: str) -> None:
 def test_choosing() -> None:
     works = workloads.select_workloads(["gemm"], ["f32"], ["64", "13x17x19"], ["plain"])
     assert [work.name for work in works] == ["gemm f32 64", "gemm f32 13x17x19"]
-    with pytest.raises(UsageError, match="unknown size '65'; known are 8, 16"):
+    with pytest.raises(UsageError, match="unknown size '65'; choose from 8, 16"):
         workloads.select_workloads(["gemm"], ["f32"], ["65"], [])
 
 

@@ -90,9 +90,9 @@ def test_failed_programs_are_run_again(tmp_path: Path) -> None:
         ("[]\n", "it is not an object of JSON"),
         (json.dumps({**LINE, "passed": 3}) + "\n", "it has no text 'passed'"),
         (json.dumps({**LINE, "target": None}) + "\n", "it has no text 'target'"),
-        (json.dumps({**LINE, "failed": "1-"}) + "\n", "'1-' is no list of seeds"),
-        (json.dumps({**LINE, "failed": "9-3"}) + "\n", "'9-3' is no range"),
-        (json.dumps({**LINE, "failed": "0-999999999999"}) + "\n", "is no range of at most"),
+        (json.dumps({**LINE, "failed": "1-"}) + "\n", "'1-' is not a list of seeds"),
+        (json.dumps({**LINE, "failed": "9-3"}) + "\n", "'9-3' is not a range"),
+        (json.dumps({**LINE, "failed": "0-999999999999"}) + "\n", "is not a range of at most"),
         ("\x00\xff\n", "it is not JSON"),
     ],
 )

@@ -110,7 +110,7 @@ def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
         (KeyError("x"), "", "KeyError"),
         (RecursionError("x"), "<{[]}>", "RecursionError"),
         (RecursionError("x"), "<" * 60, None),
-        (VerifyError("LLVM rejects this; this is a bug of TLX", name="f.ll"), "", "UncleanError"),
+        (VerifyError("LLVM rejects this; this is a bug in TLX", name="f.ll"), "", "UncleanError"),
         (VerifyError("it is wrong"), "", "UncleanError no location"),
         (VerifyError("it is wrong", name="f.ll"), "", None),
     ],

@@ -46,7 +46,7 @@ def test_the_verifiers_instructions_are_located() -> None:
 def test_errors_name_the_stage() -> None:
     said = rendered("foo", stage="to-tiles")
     assert "LLVM rejects the output of to-tiles: expected top-level entity" in said
-    assert "this is a bug of TLX: please report it" in said
+    assert "this is a bug in TLX: please report it" in said
 
 
 def test_locations_are_those_of_the_users_text() -> None:

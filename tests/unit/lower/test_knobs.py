@@ -168,7 +168,7 @@ def test_patterns(pattern: str, matches: bool) -> None:
         ("matmul 64x64x64 f32", "no product contains the word 'f32'; write f32 as 'float'"),
         ("matmul 64x64x64 bf16", "write bf16 as 'bfloat -> float'"),
         ("matmul * float fusd", "no product contains the word 'fusd'"),
-        ("avx3: matmul *", "unknown target 'avx3'; known are native, "),
+        ("avx3: matmul *", "unknown target 'avx3'; choose from native, "),
     ],
 )
 def test_patterns_of_no_product_are_refused(pattern: str, message: str) -> None:

@@ -77,7 +77,7 @@ def test_vector_registers_have_known_sizes(size: int) -> None:
 
 @pytest.mark.parametrize("feature", ["avx2", ""])
 def test_features_start_with_a_sign(feature: str) -> None:
-    with pytest.raises(ValueError, match=f"target x: feature '{feature}' lacks its '\\+' or '-'"):
+    with pytest.raises(ValueError, match=f"target x: feature '{feature}' needs a '\\+' or '-' in front"):
         Target("x", "a machine", features=(feature,))
 
 
@@ -107,7 +107,7 @@ def test_the_order_of_targets_is_that_of_their_files() -> None:
 
 
 def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(UsageError, match=r"unknown target 'z80'; known are native, .*amx, .*avx2, .*generic"):
+    with pytest.raises(UsageError, match=r"unknown target 'z80'; choose from native, .*amx, .*avx2, .*generic"):
         find_target("z80")
 
 

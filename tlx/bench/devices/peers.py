@@ -138,7 +138,7 @@ def find_peers(names: Sequence[str], device: Device) -> tuple[list[DevicePeer], 
     absent: dict[str, str] = {}
     for name in names:
         if name not in _PEERS:
-            raise UsageError(f"unknown peer '{name}' on a device; known are {', '.join(_PEERS)}")
+            raise UsageError(f"unknown peer '{name}' on a device; choose from {', '.join(_PEERS)}")
         try:
             peers.append(_PEERS[name](device.library_name))
         except MissingError as reason:

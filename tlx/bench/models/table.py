@@ -312,7 +312,7 @@ def select_models(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str
         known = list(dict.fromkeys(map(of, chosen)))
         for name in names:
             if name not in known:
-                raise UsageError(f"unknown {what} '{name}'{did_you_mean(name, known)}; known are {', '.join(known)}")
+                raise UsageError(f"unknown {what} '{name}'{did_you_mean(name, known)}; choose from {', '.join(known)}")
         chosen = [model for model in chosen if not names or of(model) in names]
     return chosen
 

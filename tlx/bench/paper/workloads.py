@@ -121,7 +121,7 @@ def select(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str], vari
     for what, wanted, names_of in named:
         known = list(dict.fromkeys(name for work in table for name in sorted(names_of(work))))
         if unknown := [name for name in wanted if name not in known]:
-            raise UsageError(f"unknown {what} '{unknown[0]}'; known are {', '.join(known)}")
+            raise UsageError(f"unknown {what} '{unknown[0]}'; choose from {', '.join(known)}")
         table = [work for work in table if not wanted or names_of(work) & set(wanted)]
     return table
 

@@ -112,7 +112,7 @@ def find_peers(names: Sequence[str], places: LibraryPaths) -> tuple[list[Peer], 
     absent: dict[str, str] = {}
     for name in names:
         if name not in _LOADERS:
-            raise UsageError(f"unknown peer '{name}'; known are {', '.join(_LOADERS)}")
+            raise UsageError(f"unknown peer '{name}'; choose from {', '.join(_LOADERS)}")
         module, attribute = _LOADERS[name].split(":")
         try:
             peers.append(getattr(importlib.import_module(module), attribute)(places))

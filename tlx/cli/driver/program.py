@@ -71,7 +71,7 @@ def _run(name: str, words: list[str], own: list[str], *, cxx: bool) -> int:
     path = find_clang(asked)
     if path is None:
         what = f"there is no '{asked}'" if asked else f"neither {NAMES[0]} nor {NAMES[1]} to {NAMES[-1]} is on PATH"
-        return _fail(name, f"{what}: name a clang by {VARIABLE} or {_CLANG}PATH")
+        return _fail(name, f"{what}: name a clang with {VARIABLE} or {_CLANG}PATH")
     clang = Clang(path, cxx=cxx)
     arguments = parse(words, cxx=cxx)
     sources = [a for a in arguments if a.role is Role.INPUT and a.language in SOURCES]

@@ -86,7 +86,7 @@ def _operations_of_word(word: str) -> list[str]:
     if not operations:
         known = [*groups, *OPERATIONS]
         near = did_you_mean(word, known)
-        raise UsageError(f"unknown operation '{word}' in --ops; known are {', '.join(known)}{near}")
+        raise UsageError(f"unknown operation '{word}' in --ops; choose from {', '.join(known)}{near}")
     return operations
 
 

@@ -90,7 +90,7 @@ class TensorCall:
         for (_, argument), text in zip(self.arguments, self.instruction.arg_attributes, strict=True):
             if argument is value:
                 return text
-        msg = f"{value} is no argument of {self.instruction.text}"
+        msg = f"{value} is not an argument of {self.instruction.text}"
         raise ValueError(msg)
 
     def error(self, message: str, value: Value | None = None, notes: Sequence[Note] = ()) -> VerifyError:
@@ -112,7 +112,7 @@ def tensor_call(instruction: Instruction) -> TensorCall | None:
     if intrinsic is None:
         raise _unknown(instruction, callee)
     if instruction.opcode != "call":
-        message = f"{intrinsic.name}: intrinsics are called by 'call', not by '{instruction.opcode}'"
+        message = f"{intrinsic.name}: intrinsics are called with 'call', not with '{instruction.opcode}'"
         raise VerifyError(message, operand_span(instruction))
     return TensorCall(instruction, intrinsic, _matching_form(instruction, intrinsic))
 

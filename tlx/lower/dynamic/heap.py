@@ -349,7 +349,7 @@ class Heap:
         covered = self._frames if options.workspace == "arena" else set[str]()
         names = dict.fromkeys(f"%{stem}" for name, stem in self._stems.items() if name not in covered)
         if names:
-            why = "changes in a loop" if options.workspace == "arena" else "is known at run time only"
+            why = "changes in a loop" if options.workspace == "arena" else "is known only at run time"
             message = f"malloc allocates memory despite --workspace={options.workspace}, because its size {why}: "
             remarks.add("missed", "to-2d", message + ", ".join(names), self.b.function.span)
 

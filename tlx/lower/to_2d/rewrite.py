@@ -244,7 +244,7 @@ class _Rewriter:
         place = self.context.memory.storage_of(op.instruction.value)
         is_coalesced = op.instruction.value in self.placement.decisions.coalesced
         if not is_coalesced and id(op.instruction) not in self.schedule.sunk_stores.explained:
-            remark_temporary(self.context.remarks, op, "its result is not only stored once")
+            remark_temporary(self.context.remarks, op, "its result has uses other than one store")
         if op.result.is_padded:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
         RULES[op.intrinsic.name](self.context, self.b, op, TensorView.of(place, op.result))

@@ -14,8 +14,8 @@
 ; ARENA:         call noalias ptr @malloc(
 ; ARENA-LABEL: define internal void @tlx.dynamic.allocate(
 ; ARENA:         call noalias ptr @tlx.workspace.acquire(
-; ARGUMENT:    remark: malloc allocates memory despite --workspace=argument, because its size is known at run time only: %s [to-2d]
-; ARGUMENT:    remark: malloc allocates memory despite --workspace=argument, because its size is known at run time only: %v [to-2d]
+; ARGUMENT:    remark: malloc allocates memory despite --workspace=argument, because its size is known only at run time: %s [to-2d]
+; ARGUMENT:    remark: malloc allocates memory despite --workspace=argument, because its size is known only at run time: %v [to-2d]
 
 ; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
 ; CHECK-NEXT:  entry:

@@ -2,7 +2,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 --remarks -o - 2>&1 | FileCheck %s
 
 ; CHECK: <stdin>:[[#]]:3: remark: fused matmul, exp, matmul into one loop of 32 iterations: of 2.0 MiB between them, 64.0 KiB are in memory at a time [to-2d]
-; CHECK: <stdin>:[[#]]:3: remark: not in one loop with the operations around it, because 'call void @g()' may change what it reads [to-2d]
+; CHECK: <stdin>:[[#]]:3: remark: not fused into one loop with the surrounding operations, because 'call void @g()' may change what it reads [to-2d]
 ; CHECK-LABEL: define void @batch(
 ; CHECK:         call noalias ptr @malloc(i64 65600), !tlx.buffer !{!"part.loop"}
 ; CHECK:       part.loop:

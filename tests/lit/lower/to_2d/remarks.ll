@@ -8,7 +8,7 @@
 ; CHECK-NEXT:   ^
 ; CHECK: remarks.ll:[[#@LINE+12]]:3: remark: copied twice, because %c may alias %a [to-2d]
 ; CHECK: remarks.ll:[[#@LINE+19]]:3: remark: fused fadd, fmul into fsub: no intermediate result goes through memory [to-2d]
-; CHECK: remarks.ll:[[#@LINE+20]]:3: remark: temporary of 36 bytes for fadd, because its result is not only stored once [to-2d]
+; CHECK: remarks.ll:[[#@LINE+20]]:3: remark: temporary of 36 bytes for fadd, because its result has uses other than one store [to-2d]
 define void @f(ptr %a, ptr %c) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 3, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <9 x float> @llvm.tensor.matmul(token %x, token %x)

@@ -87,7 +87,7 @@ def test_errors(data: bytes, message: str) -> None:
 
 def test_names_that_are_no_utf_8_are_errors() -> None:
     data = artifact().replace(b"jax.result_info", b"jax.result_inf\xff").replace(b"main", b"ma\xffn")
-    with pytest.raises(tlx.TlxError, match="this is no valid StableHLO"):
+    with pytest.raises(tlx.TlxError, match="this is not valid StableHLO"):
         translate_file(data, "model.mlirbc")
 
 

@@ -184,7 +184,7 @@ def test_types_without_a_place() -> None:
 
 
 def test_static_arguments_are_hashable() -> None:
-    with pytest.raises(tlx.TlxError, match=r"a static argument of .* is no constant: unhashable type: 'list'"):
+    with pytest.raises(tlx.TlxError, match=r"a static argument of .* is not a constant: unhashable type: 'list'"):
         tlx.jax.jit(lambda x, _: x, static_argnums=1)(X, [1])  # pyright: ignore[reportUnknownLambdaType]
 
 

@@ -148,10 +148,10 @@ STAYING: Final = {
     "matmul stays a tensor operation: it widens i8 to i32": (
         load("ptr elementtype(i8) %a", (2, 2)) + "%m = call <4 x i32> @llvm.tensor.matmul(token %t, token %t)"
     ),
-    "transpose stays a tensor operation: 3x2x2 float is no matrix": (
+    "transpose stays a tensor operation: 3x2x2 float is not a matrix": (
         load("ptr %a", (3, 2, 2)) + f"%m = call <12 x float> @llvm.tensor.transpose(token %t, {numbers(2, 1, 0)})"
     ),
-    "tovector stays a tensor operation: 2x3 float, padding <0, 1> has padding, which matrices have not": (
+    "tovector stays a tensor operation: 2x3 float, padding <0, 1> has padding, which matrices cannot have": (
         load("ptr %a", (2, 3), (0, 1)) + TOVECTOR
     ),
     "tovector stays a tensor operation: it reads 2x3 float at a stride of 2, so that columns overlap": (

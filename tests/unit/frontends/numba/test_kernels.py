@@ -264,7 +264,7 @@ def test_wrong_out() -> None:
         (np.empty((6, 9)), r"out: expected a float32 array of shape \(6, 9\), got array\(float64, 2d, C\)"),
         (np.empty((6, 18), "f4")[:, ::2], "out: expected a contiguous array, got"),
         ((np.empty((6, 9), "f4"),), "out: expected an array, got"),
-        (np.frombuffer(bytes(6 * 9 * 4), "f4").reshape(6, 9), "out: expected an array that can be written"),
+        (np.frombuffer(bytes(6 * 9 * 4), "f4").reshape(6, 9), "out: expected a writable array"),
     ):
         with pytest.raises(tlx.ArgumentError, match=message):
             layer(X, W, B, out=out)

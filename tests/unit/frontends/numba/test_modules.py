@@ -75,7 +75,7 @@ def test_a_file_with_tensors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"argument 2 \(c\): expected 45 elements or more, got shape \(5, 8\)"):
         product(a[0], b, np.empty((5, 8), "f4"))
     read_only = np.frombuffer(bytes(180), "f4")
-    with pytest.raises(tlx.ArgumentError, match=r"argument 2 \(c\): expected an array that can be written"):
+    with pytest.raises(tlx.ArgumentError, match=r"argument 2 \(c\): expected a writable array"):
         product(a[0], b, read_only)
 
 
@@ -144,7 +144,7 @@ def test_modules_with_equal_names() -> None:
     ("source", "entry", "message"),
     [
         ("nothing.ll", None, "could not open input file 'nothing.ll': No such file"),
-        (PRODUCT + SCALE, None, "name the function by entry=, of @product, @scale"),
+        (PRODUCT + SCALE, None, "name the function with entry=: one of @product, @scale"),
         (PRODUCT, "scale", "defines no function @scale; it defines @product"),
         ("define void @f(half %x) {\n  ret void\n}\n", None, r"(?s)<string>:1:1: error: .*@f passes half by value"),
         ("define void @f(ptr byval(i64) %x) {\n  ret void\n}\n", None, "byval"),

@@ -223,7 +223,7 @@ REFUSED: Final[list[tuple[str, list[Any], str]]] = [
     (
         "dynamic",
         [READ_ONLY],
-        "expected an array that can be written, since the kernel stores to it, got a read-only one",
+        "expected a writable array, since the kernel stores to it, got a read-only one",
     ),
     (
         "dynamic",

@@ -154,5 +154,5 @@ def test_the_front_end_is_discovered() -> None:
 
 
 def test_unknown_versions_are_refused() -> None:
-    with pytest.raises(UsageError, match="known are v1, v2"):
+    with pytest.raises(UsageError, match="choose from v1, v2"):
         tl.parse("", std="v3")  # pyright: ignore[reportArgumentType]

@@ -330,7 +330,7 @@ def test_remarks_count_the_regions() -> None:
     lower_text(text, target="avx2", options=options)
     said = [remark for remark in options.remarks if "more copies" in remark.message]
     assert [remark.message for remark in said] == [
-        "2 more copies of this region are calls of @f.part, which is lowered once"
+        "2 more copies of this region are calls to @f.part, which is lowered once"
     ]
     assert said[0].span is not None
     assert said[0].span.start == text.index("%t0")

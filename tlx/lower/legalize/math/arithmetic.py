@@ -210,7 +210,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
     """
     type_ = x.type
     if not isinstance(element, FloatType) or element not in (FLOAT, DOUBLE) or not isinstance(type_, VectorType):
-        msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
+        msg = f"mathematical functions take vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None

@@ -145,7 +145,7 @@ class _Search:
         fused = {key for loop in loops for key in loop.placement.inside}
         for instruction, reason in self.obstacles:
             if id(instruction) not in fused:
-                message = f"not in one loop with the operations around it, because {reason}"
+                message = f"not fused into one loop with the surrounding operations, because {reason}"
                 self.remarks.add("missed", STAGE, message, instruction.span)
 
     def _along(self, root: TensorOp, split: Split) -> Iterator[FusedLoop]:
