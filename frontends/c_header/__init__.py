@@ -26,7 +26,7 @@ def include_dir() -> Path:
 
 
 def RAISE(module: Module) -> Module | None:  # noqa: N802 (front ends are discovered by this name)
-    """The module with calls of placeholders turned into tensor operations, None if it has no such calls."""
+    """The module with calls to placeholders turned into tensor operations, None if it has no such calls."""
     from tlx.frontends.c_header.raising import raise_module
 
     return raise_module(module)

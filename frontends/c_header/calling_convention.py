@@ -80,7 +80,7 @@ _ALIGN: Final = re.compile(r"\balign (\d+)")
 
 
 def pass_by_value(module: Module, function: Function) -> None:
-    """Rewrite the placeholder calls of a function so that they take and return values.
+    """Rewrite the placeholder calls to a function so that they take and return values.
 
     Raises:
         VerifyError: A tensor is passed as bytes, and the name of the function does not say its element type.

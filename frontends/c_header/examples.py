@@ -1,4 +1,4 @@
-"""Programs with calls of `tlx.h` as clang writes them, for tests and fuzzers to start from."""
+"""Programs with calls to `tlx.h` as clang writes them, for tests and fuzzers to start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of placeholders become calls of tensor intrinsics: first those that return tokens, then those that take them.
+"""Calls to placeholders become calls to tensor intrinsics: first those that return tokens, then those that take them.
 
     %t = call i32 @tensor_typeinfo(<256 x i32> %v, double 0x1000000010, double 0x100000000, double 0.0)
     %u = call i32 @tensor_load_i8(ptr %p, double 0x4000000010, double 0x100000000, double 0.0, double 0.0)
@@ -85,7 +85,7 @@ class TensorToken:
 
 
 def make_tokens(module: Module, function: Function) -> dict[str, TensorToken]:
-    """Rewrite the calls of a function that return tokens; returns the tokens by name."""
+    """Rewrite the calls to a function that return tokens; returns the tokens by name."""
     coercion = Coercion(module, function)
     parameters = _constant_parameters(function)
     tokens: dict[str, TensorToken] = {}
@@ -140,7 +140,7 @@ def check_operand_count(call: PlaceholderCall, forms: Sequence[Sequence[Operand]
 def emit_intrinsic(
     call: PlaceholderCall, name: str, type_: Type, args: Sequence[tuple[Value, str]], result: str | None = None
 ) -> None:
-    """Turn a placeholder call into a call of an intrinsic; arguments come with their attributes."""
+    """Turn a placeholder call into a call to an intrinsic; arguments come with their attributes."""
     if result is not None:
         call.instruction.result = result
     call.rewrite([value for value, _ in args], type_, name)
@@ -206,7 +206,7 @@ def _in_place(vector: Value, coercion: Coercion, parameters: dict[str, Type]) ->
 
 
 def make_operations(module: Module, function: Function, tokens: dict[str, TensorToken]) -> None:
-    """Rewrite the calls of a function that take tokens.
+    """Rewrite the calls to a function that take tokens.
 
     Raises:
         VerifyError: The arguments of a call do not match its operation.

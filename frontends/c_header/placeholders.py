@@ -113,7 +113,7 @@ def nearest_placeholder(name: str) -> str | None:
 
 @dataclass(eq=False)
 class PlaceholderCall:
-    """A call of a placeholder.
+    """A call to a placeholder.
 
     Attributes:
         block: Its block.
@@ -163,7 +163,7 @@ def callee_name(instruction: Instruction) -> str | None:
 
 
 def placeholder_calls(function: Function) -> list[PlaceholderCall]:
-    """The calls of placeholders in a function, in the order of the text."""
+    """The calls to placeholders in a function, in the order of the text."""
     return list(_calls(function))
 
 

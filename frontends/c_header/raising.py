@@ -1,4 +1,4 @@
-"""Raising calls of placeholders to tensor operations: a flat list of steps, each of which leaves printable IR.
+"""Raising calls to placeholders to tensor operations: a flat list of steps, each of which leaves printable IR.
 
     calling_convention  arguments and results that are passed in memory become values
     mem2reg             variables become values
@@ -45,13 +45,13 @@ _MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')
 
 
 def raise_module(module: Module) -> Module | None:
-    """The module with calls of placeholders turned into tensor operations.
+    """The module with calls to placeholders turned into tensor operations.
 
     Args:
         module: A module as read; it is not changed.
 
     Returns:
-        A new module, or None if there is no call of a placeholder.
+        A new module, or None if there is no call to a placeholder.
 
     Raises:
         ParseError: A function with such calls cannot be read.
@@ -101,7 +101,7 @@ def _raised(module: Module) -> Module:
 
 
 def raise_function(module: Module, function: Function) -> None:
-    """Turn the calls of placeholders in one function into tensor operations."""
+    """Turn the calls to placeholders in one function into tensor operations."""
     pass_by_value(module, function)
     promote_slots(function)
     tokens = make_tokens(module, function)
@@ -209,7 +209,7 @@ def _check_instruction(instruction: Instruction) -> None:
 
 
 def warn_of_unknown(module: Module) -> None:
-    """Warn of calls of undefined functions `tensor_*` that are no operations: they are left to the linker."""
+    """Warn of calls to undefined functions `tensor_*` that are no operations: they are left to the linker."""
     seen: set[str] = set()
     for function in module.functions:
         for instruction in function.instructions():

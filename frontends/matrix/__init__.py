@@ -20,7 +20,7 @@ MARKERS: Final = ("@llvm.matrix.",)
 
 
 def RAISE(module: Module) -> Module | None:  # noqa: N802 (front ends are discovered by this name)
-    """The module with calls of `llvm.matrix.*` turned into tensor operations, None if it has no such calls."""
+    """The module with calls to `llvm.matrix.*` turned into tensor operations, None if it has no such calls."""
     from tlx.frontends.matrix.raising import raise_module
 
     return raise_module(module)

@@ -1,4 +1,4 @@
-"""Raising: calls of `llvm.matrix.*` become tensor operations, in place.
+"""Raising: calls to `llvm.matrix.*` become tensor operations, in place.
 
 An R x C matrix in column-major order is a C x R tensor in row-major order:
 
@@ -213,7 +213,7 @@ _RULES: Final[dict[str, Rule]] = {
 
 
 def raise_module(module: Module) -> Module | None:
-    """The module with calls of `llvm.matrix.*` turned into tensor operations.
+    """The module with calls to `llvm.matrix.*` turned into tensor operations.
 
     Args:
         module: A module as read; it is not changed.

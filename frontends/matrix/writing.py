@@ -1,4 +1,4 @@
-"""The inverse of raising: tensor operations become calls of `llvm.matrix.*` where these can express them.
+"""The inverse of raising: tensor operations become calls to `llvm.matrix.*` where these can express them.
 
 Rewrite:
     %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2, 3>, <0, 1>, <0, 0>, <0, 9>)
@@ -89,7 +89,7 @@ STAGE: Final = "to-matrix"
 
 
 def write_module(module: Module, remarks: Remarks) -> Module:
-    """The module with calls of `llvm.matrix.*` instead of the tensor operations that they can express.
+    """The module with calls to `llvm.matrix.*` instead of the tensor operations that they can express.
 
     Args:
         module: A module as read; it is not changed.

@@ -25,7 +25,7 @@ ranges overlap interfere, and get different registers.
 
 LLVM can emulate tiles (`-enable-x86-scalar-amx`) if every tile is cast to `<256 x i32>`, the only form in which it
 crosses blocks. X86LowerAMXIntrinsics (LLVM 14 to 22) expands products of bfloat and of bytes to loops, but not those of
-half; these are calls of a function on tiles in memory:
+half; these are calls to a function on tiles in memory:
 
     tdpfp16ps     c[m][n] += sum over k of a[m][2k] * b[k][2n] + a[m][2k + 1] * b[k][2n + 1]
 """

@@ -59,7 +59,7 @@ def chain(products: int, size: int, name: str = "f") -> str:
 
 
 def bytes_asked_for(lowered: str) -> int:
-    """What all calls of malloc in a lowered module ask for."""
+    """What all calls to malloc in a lowered module ask for."""
     return sum(map(int, re.findall(r"call [^\n]*@malloc\(i64 (\d+)\)", lowered)))
 
 

@@ -113,7 +113,7 @@ def slot_wrapper_definition(prototype: Prototype, symbol: str, features: str) ->
 
 
 def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
-    """The call of a function, given type and value of each argument, with the attributes of its definition.
+    """The call to a function, given type and value of each argument, with the attributes of its definition.
 
     It is marked `notail`: LLVM 22 crashes on tail calls with byval arguments in x86_vectorcallcc.
     """

@@ -79,7 +79,7 @@ FORMS: Final = ("matrix", "tensor")
 @output_option
 @input_options
 def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: InputFormat) -> None:
-    """Write the tensor operations of FILE as calls of llvm.matrix.*, or the reverse.
+    """Write the tensor operations of FILE as calls to llvm.matrix.*, or the reverse.
 
     Tensor operations without a matrix intrinsic stay; remarks on stderr name them.
     """
@@ -147,7 +147,7 @@ def canonicalise(file: str, output: str, reading: InputFormat) -> None:
 @output_option
 @input_options
 def raise_(file: str, output: str, reading: InputFormat) -> None:
-    """Turn calls of the functions of tlx.h in FILE, as clang compiles them, into tensor operations.
+    """Turn calls to the functions of tlx.h in FILE, as clang compiles them, into tensor operations.
 
     tlx-lower does this automatically; this command shows the result.
     """

@@ -23,7 +23,7 @@ _COMMANDS: Final = {
     "explain": ("write a page that shows what the stages make of a program, and why", "tlx.cli.explain:explain"),
     "fuzz": ("check TLX with random programs", "tlx.cli.fuzz:fuzz"),
     "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
-    "raise": ("turn calls of the functions of tlx.h into tensor operations", "tlx.cli.convert:raise_"),
+    "raise": ("turn calls to the functions of tlx.h into tensor operations", "tlx.cli.convert:raise_"),
     "run": ("call a function with numpy arrays", "tlx.cli.run:run"),
     "targets": ("list the targets", "tlx.cli.inspect:targets"),
     "translate": ("translate the tensor language, or a model, to TLX IR", "tlx.cli.convert:translate"),

@@ -121,7 +121,7 @@ class FunctionScope:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call of an intrinsic.
+    """A call to an intrinsic.
 
     Attributes:
         context: The machine's state.

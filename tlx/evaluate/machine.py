@@ -419,7 +419,7 @@ class Machine:
         if factory is not None and declaration is not None:
             types = tuple(a.type for a in declaration.signature.arguments)
             return factory(CallSite(self._context, name, declaration.signature.result, types))(*arguments)
-        raise EvaluationError(f"call of @{name}, which is neither in this module nor known to the evaluator")
+        raise EvaluationError(f"call to @{name}, which is neither in this module nor known to the evaluator")
 
     def _run(self, code: FunctionCode, frame: Frame) -> None:
         """Run block after block until a `ret`."""

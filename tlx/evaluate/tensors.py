@@ -106,7 +106,7 @@ def scalar_array(type_: Type, value: RuntimeValue) -> Array:
 
 
 def tensor_step(scope: FunctionScope, instruction: Instruction) -> Step:
-    """The step of a call of a tensor intrinsic.
+    """The step of a call to a tensor intrinsic.
 
     Raises:
         VerifyError: The function's tensor calls break a rule.

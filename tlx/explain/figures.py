@@ -17,7 +17,7 @@ UNITS: Final[dict[ArithmeticUnit, str]] = {"fma": "multiply-add", "dot": "dot pr
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one call of a kernel does on one thread.
+    """What one call to a kernel does on one thread.
 
     Attributes:
         operations: Arithmetic operations; a multiply-add is two.

@@ -118,7 +118,7 @@ class Origins:
                     made[operand.name].update(keys or self.functions.get(function.name, _NONE))
 
     def of_instruction(self, instruction: Instruction) -> AbstractSet[int]:
-        """The keys of an instruction, those of its tree for the call of a kernel."""
+        """The keys of an instruction, those of its tree for the call to a kernel."""
         keys = key_of(instruction, self.source)
         tree = self.trees.get((str(instruction.callee), min(keys, default=0))) if instruction.is_call else None
         return frozenset(tree) | keys if tree else keys

@@ -149,7 +149,7 @@ class Sorting(ControlFlow):
         return self.transpose(x, order)
 
     def _call(self, name: str, arguments: Sequence[ir.Value]) -> None:
-        """A call of a function of the table, which is added to the module."""
+        """A call to a function of the table, which is added to the module."""
         if name not in self._functions:
             self._functions.add(name)
             if name == "tlx.sort":

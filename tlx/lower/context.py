@@ -83,7 +83,7 @@ class PipelineStep(Step):
 STAGE_ATTRIBUTE: Final = "tlx-stage"
 NEST_STAGE: Final = "nest"
 TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is for
-CALL_COUNTER_ATTRIBUTE: Final = "tlx-rounds"  # the parameter that counts the calls of a function called in a loop
+CALL_COUNTER_ATTRIBUTE: Final = "tlx-rounds"  # the parameter that counts the calls to a function called in a loop
 
 
 def is_kernel(module: Module, function: Function) -> bool:

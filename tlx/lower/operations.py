@@ -24,7 +24,7 @@ UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
 MATH_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE if row.is_function)
 """The elementary functions among them, which `tlx.lower.legalize.math` computes."""
 LIBRARY_FUNCTIONS: Final = frozenset("exp10 tan sinh cosh asin acos atan atan2 pow powi ldexp".split())
-"""LLVM's functions `llvm.*` that LLVM lowers to calls of the C library, one for each element."""
+"""LLVM's functions `llvm.*` that LLVM lowers to calls to the C library, one for each element."""
 DIVISIONS: Final = frozenset({"sdiv", "udiv", "srem", "urem"})
 _UNARY: Final = frozenset({"fneg", "freeze"})
 _COMPARES: Final = frozenset({"icmp", "fcmp"})

@@ -1,6 +1,6 @@
 """Loops around kernels become functions of their own, compiled for the target, into which the kernels are inlined.
 
-The call of a kernel is cheap, but entering and leaving it is not: the upper halves of vector registers are cleared for
+The call to a kernel is cheap, but entering and leaving it is not: the upper halves of vector registers are cleared for
 code of older machines, and a matrix unit is configured and released. This slows down loops around small kernels. So
 such loops are moved out of the user's functions, which may be compiled for any machine, into functions that are
 compiled for the target. There, the kernels are inlined once they consist of target instructions.
@@ -57,7 +57,7 @@ MAX_INLINED_INSTRUCTIONS: Final = 600
 
 
 def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Function]:
-    """Move the outermost loops around calls of kernels into functions that have the kernels' features.
+    """Move the outermost loops around calls to kernels into functions that have the kernels' features.
 
     Args:
         module: The module.

@@ -4,7 +4,7 @@
 ; RUN: not tlx-lower --check=0 %s 2>&1 | FileCheck %s --check-prefix=RANGE
 
 ; CHECK-NOT: @known
-; CHECK: check.ll:[[@LINE+15]]:1: note: @unknown was not checked: call of @elsewhere
+; CHECK: check.ll:[[@LINE+15]]:1: note: @unknown was not checked: call to @elsewhere
 ; LOWERED: define void @known
 ; RANGE: --check
 

@@ -1,4 +1,4 @@
-; A function that ends with the call of a kernel jumps to it. One with its own stack memory, or with byval parameters,
+; A function that ends with the call to a kernel jumps to it. One with its own stack memory, or with byval parameters,
 ; must call it, since the kernel may receive that memory. Calls elsewhere in a function are unchanged.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=avx512

@@ -187,5 +187,5 @@ EXTERNAL = _spelled(
 def test_calls_of_other_modules() -> None:
     """No compiler passes bfloat on such machines."""
     options = Options(triple="powerpc64le-linux-gnu")
-    with pytest.raises(LoweringError, match="a call of @g, which takes or returns bfloat, is not possible"):
+    with pytest.raises(LoweringError, match="a call to @g, which takes or returns bfloat, is not possible"):
         lower_text(f"{EXTERNAL}\ndeclare bfloat @g(bfloat)\n", target="vsx", options=options)

@@ -23,7 +23,7 @@ def dims(rows: int, cols: int, layout: str = "i32 0, i32 1") -> str:
 
 
 def same(text: str, *arguments: Any) -> str:
-    """Assert that a call of @f has the same effect at every stage; gives the text after stage 1."""
+    """Assert that a call to @f has the same effect at every stage; gives the text after stage 1."""
     expected = _called(text, arguments)
     texts = [str(lower(parse(text), "avx512", options=Options(stop_after=stage))) for stage in STAGE_NAMES]
     for lowered in texts:

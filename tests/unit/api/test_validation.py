@@ -131,7 +131,7 @@ def test_notes_name_what_cannot_be_checked() -> None:
     (note,) = validate(text, "avx2")
     assert isinstance(note, Note)
     assert "define" not in repr(note)  # a place in a file does not print the file
-    assert note.message.startswith("@product was not checked: call of @elsewhere")
+    assert note.message.startswith("@product was not checked: call to @elsewhere")
     assert note.span is not None
 
 

@@ -218,7 +218,7 @@ define float @f(i32 %x) {
 
     machine = Machine(parse(text), foreign={"ask": ask})
     assert machine.call("f", 6) == 3
-    with pytest.raises(EvaluationError, match="call of @ask, which is neither in this module nor known"):
+    with pytest.raises(EvaluationError, match="call to @ask, which is neither in this module nor known"):
         run(text, 6)
 
 
@@ -292,8 +292,8 @@ def test_empty_assembly_returns_its_operand() -> None:
         ('  %v = call i32 asm "", "=r"()\n  ret void', "result of this inline assembly is not its operand"),
         ('  %v = call i32 asm "", "=r,r"(i32 1)\n  ret void', "result of this inline assembly is not its operand"),
         ("  call void @abort()\n  unreachable", "the program called abort"),
-        ("  call void @nowhere()\n  ret void", "call of @nowhere, which is neither in this module nor known"),
-        ("  %v = call i64 @llvm.readcyclecounter()\n  ret void", "call of @llvm.readcyclecounter"),
+        ("  call void @nowhere()\n  ret void", "call to @nowhere, which is neither in this module nor known"),
+        ("  %v = call i64 @llvm.readcyclecounter()\n  ret void", "call to @llvm.readcyclecounter"),
         ("  %v = load fp128, ptr null\n  ret void", "no values of type fp128"),
     ],
 )

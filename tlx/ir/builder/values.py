@@ -110,7 +110,7 @@ class ValueBuilder:
     def call_named(
         self, name: str, result: Type, args: Sequence[Value], result_name: str = "", attributes: str = ""
     ) -> Instruction:
-        """A call of a function by its name; it is declared if it is not yet."""
+        """A call to a function by its name; it is declared if it is not yet."""
         type_ = function_of(result, tuple([a.type for a in args]))
         return self.call(declare_function(self.module, name, type_, attributes), type_, args, result_name)
 

@@ -10,7 +10,7 @@ A function may be a duplicate if its text mentions its name once (it does not ca
 large vector (which would be passed by pointer, so that calls change as well). The rest is compared as text: functions
 with different debug info, comdats or sections are no duplicates.
 
-2. Equal regions of a function: one is outlined and lowered, the others become calls of it.
+2. Equal regions of a function: one is outlined and lowered, the others become calls to it.
 
     define void @f(ptr noalias %c, ptr %a, ptr %b) {      define void @f(ptr noalias %c, ptr %a, ptr %b) {
       %t = load(%a)                                         call void @f.part(ptr %a, ptr %c)

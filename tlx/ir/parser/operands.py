@@ -2,7 +2,7 @@
 
 One regular expression matches all tokens and skips comments and white space. Each token has its offset in the text. A
 plain vector type (`<4 x i32>`) and a constant vector of integers (`<i32 1, i32 2>`), both
-frequent in calls of tensor intrinsics, are one token each if they are spelled as LLVM prints them.
+frequent in calls to tensor intrinsics, are one token each if they are spelled as LLVM prints them.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ class TensorBuilder(Builder):
         tensor: TensorType | None = None,
         element: Type | None = None,
     ) -> Instruction:
-        """A call of a tensor intrinsic.
+        """A call to a tensor intrinsic.
 
         Args:
             operation: The intrinsic's name, without `llvm.tensor.`.

@@ -1,4 +1,4 @@
-"""Calls of tensor intrinsics: their spellings, operands and canonical form."""
+"""Calls to tensor intrinsics: their spellings, operands and canonical form."""
 
 from __future__ import annotations
 

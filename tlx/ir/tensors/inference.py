@@ -466,7 +466,7 @@ def verify_tensors(module: Module) -> None:
 def collect_errors(module: Module) -> list[VerifyError]:
     """All errors that are independent of each other.
 
-    These are all malformed calls of each function, or the first broken rule if no call is malformed.
+    These are all malformed calls to each function, or the first broken rule if no call is malformed.
     """
     return [error for function in module.functions for error in _errors(module, function)]
 

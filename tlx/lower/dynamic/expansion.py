@@ -1,4 +1,4 @@
-"""Rewriting a function in one pass: operations on run-time extents become calls of helpers.
+"""Rewriting a function in one pass: operations on run-time extents become calls to helpers.
 
 Loop-carried tensors of run-time size: a phi of handles owns memory, and each edge to it copies the incoming value.
 

@@ -69,7 +69,7 @@ def legalize(module: Module, context: LoweringContext) -> Module:
 def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> LegalizedKernel:
     """Legalise a kernel and give it its attributes.
 
-    `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps wide registers
+    `"no-builtins"` keeps packing loops from becoming calls to memcpy, `"min-legal-vector-width"` keeps wide registers
     whole on machines that prefer narrower ones.
     """
     target, unit = context.target, context.target.matrix
@@ -127,7 +127,7 @@ _ON_STACK: Final = frozenset({"byval", "inalloca", "preallocated"})
 
 
 def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
-    """Mark calls of kernels at the end of functions without stack memory, whose address a kernel might get."""
+    """Mark calls to kernels at the end of functions without stack memory, whose address a kernel might get."""
     for function in module.functions:
         if not _has_memory(function):
             for block in function.blocks:

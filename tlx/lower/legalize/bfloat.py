@@ -173,7 +173,7 @@ class _FunctionRewriter:
         else:
             external = self.module.declarations.get(callee)
             if external is not None and _mentions_bfloat(external.text):
-                raise self._error(i, f"a call of @{callee}, which takes or returns bfloat,", "pass its bits as i16")
+                raise self._error(i, f"a call to @{callee}, which takes or returns bfloat,", "pass its bits as i16")
             self._move(i)
 
     def _error(self, i: Instruction, what: str, remedy: str) -> LoweringError:
@@ -190,7 +190,7 @@ class _FunctionRewriter:
             i.text = _FAST_MATH.sub(r"\1 ", i.text, count=1)
 
     def _move_by_intrinsic(self, i: Instruction, callee: str) -> None:
-        """Respell a call of an intrinsic; types are part of its name."""
+        """Respell a call to an intrinsic; types are part of its name."""
         name, result = _MANGLED.sub("i16", callee), _as_bits(i.type)
         params = tuple(_as_bits(argument.type) for argument in i.args)
         self._move(i)

@@ -106,7 +106,7 @@ def emit_elementwise(
 
 
 def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:
-    """Whether LLVM lowers an operation to calls of the C library, one for each element."""
+    """Whether LLVM lowers an operation to calls to the C library, one for each element."""
     if operation.callee == "llvm.fma":
         return element == DOUBLE and not target.fused
     return operation.opcode == "frem" or operation.callee.removeprefix("llvm.") in LIBRARY_FUNCTIONS

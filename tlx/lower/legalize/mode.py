@@ -1,6 +1,6 @@
 """Kernels that run in a mode of the machine, such as a streaming mode: memory is allocated outside of it.
 
-A function that has a mode by its attributes leaves the mode around each call of another function, and saves the state
+A function that has a mode by its attributes leaves the mode around each call to another function, and saves the state
 of the mode for it.
 
 Rewrite (`enter_mode`):

@@ -1,4 +1,4 @@
-"""Allocation: the only code of the lowering that emits calls of malloc and free, or what replaces them.
+"""Allocation: the only code of the lowering that emits calls to malloc and free, or what replaces them.
 
 Memory carries metadata until the planner has decided where it comes from:
 
@@ -67,7 +67,7 @@ _FRAME: Final = re.compile(r', !tlx\.frame !\{(?:!"([^"]*)")?\}')
 
 
 def buffer_metadata(scope: str = "") -> str:
-    """The metadata of a call of malloc, or of an alloca, that allocates a buffer.
+    """The metadata of a call to malloc, or of an alloca, that allocates a buffer.
 
     Args:
         scope: Name of the block that overwrites all of the buffer first whenever the block runs; empty if unknown.
@@ -83,7 +83,7 @@ def buffer_scope(call: Instruction) -> str:
 
 
 def frame_metadata(content: str = "") -> str:
-    """The metadata of a call of malloc or free whose memory is a frame.
+    """The metadata of a call to malloc or free whose memory is a frame.
 
     Args:
         content: Describes the frame in the remark that `--workspace=argument` does not cover it; empty: no such remark.
@@ -194,7 +194,7 @@ def remove_mark(call: Instruction) -> None:
 
 
 def use_arena(call: Instruction) -> None:
-    """Have a call of malloc or free use the arena of the thread instead."""
+    """Have a call to malloc or free use the arena of the thread instead."""
     set_operand(call, 0, Global(call.operands[0].type, ACQUIRE if call.callee == "malloc" else RELEASE))
 
 

@@ -178,7 +178,7 @@ _MEMORY_ATTRIBUTES: Final = re.compile(
 
 
 def allow_heap(module: Module, function: Function) -> None:
-    """Remove the attributes of a function that forbid calls of malloc and free.
+    """Remove the attributes of a function that forbid calls to malloc and free.
 
     An attribute group that others share is replaced by a new one::
 

@@ -7,7 +7,7 @@ The planner takes five steps:
 1. Buffers: the marked allocations of each function, on the heap and on the stack.
 2. Scratch memory: the buffer of a kernel becomes a temporary of its callers, if these have others.
 3. Lifetimes: where each temporary holds a value that may be read (`tlx.lower.memory.lifetimes`). Scratch memory is live
-   during the call of its kernel only.
+   during the call to its kernel only.
 4. Offsets: where in the block each temporary begins (`_assign_offsets`), and the rewrite of the function.
 5. Allocators: malloc, the arena of a thread or the caller provides the block (`--workspace`).
 
@@ -87,7 +87,7 @@ class _Site:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Buffers:
-    """The allocations of a function's buffers: calls of malloc, and allocas."""
+    """The allocations of a function's buffers: calls to malloc, and allocas."""
 
     on_heap: list[_Site]
     on_stack: list[_Site]
@@ -98,7 +98,7 @@ class _Temporary:
     """Memory to place in the block of a function.
 
     Attributes:
-        site: Its allocation, or the call of the kernel whose scratch memory it is.
+        site: Its allocation, or the call to the kernel whose scratch memory it is.
         size: Bytes.
         lifetime: The points at which it is live.
         offset: Bytes from the start of the block.

@@ -1,4 +1,4 @@
-"""Stage 2: 2-D trees rooted at a store become calls of kernels made of tiles.
+"""Stage 2: 2-D trees rooted at a store become calls to kernels made of tiles.
 
 Rewrite:
     %a = load(%pa, <M, K>)  %b = load(%pb, <K, N>)  %m = matmul(%a, %b)  store(%pc, typeinfo(%m))

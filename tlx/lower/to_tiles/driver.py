@@ -1,4 +1,4 @@
-"""Stage 2's driver: replaces each 2-D tree of a function by a call of its kernel."""
+"""Stage 2's driver: replaces each 2-D tree of a function by a call to its kernel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tlx.target.target import Target
 
 
 def to_tiles(module: Module, context: LoweringContext) -> None:
-    """Replace every 2-D tree by a call of a kernel made of tile operations.
+    """Replace every 2-D tree by a call to a kernel made of tile operations.
 
     Raises:
         LoweringError: A tensor operation is left that is not part of a tree of stage 1's output.
@@ -203,7 +203,7 @@ class _FunctionLowering:
         return blocks
 
     def _kernel_call(self, kernels: KernelCache, match: Match, tree: Sequence[Instruction]) -> list[Instruction]:
-        """The call of a kernel that replaces a tree, or several whose rows are fused."""
+        """The call to a kernel that replaces a tree, or several whose rows are fused."""
         b, block = self._builder("call", match.store), self.snapshot.block_of[id(match.store)]
         b.debug = match.store.debug_location
         args = [b.retype(pointer, view.element) for pointer, view in match.pointers]

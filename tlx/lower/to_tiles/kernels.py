@@ -123,7 +123,7 @@ class KernelFacts:
     trees: list[tuple[Span, ...]] = field(default_factory=list[tuple[Span, ...]])
 
     def add_tree(self, instructions: Iterable[Instruction]) -> None:
-        """Add the tree that a call of the kernel replaces: the instructions in it, the store last."""
+        """Add the tree that a call to the kernel replaces: the instructions in it, the store last."""
         self.trees.append(tuple(dict.fromkeys(i.span for i in instructions if i.span is not None)))
 
 

@@ -40,7 +40,7 @@ _PRODUCT: Final = "llvm.tensor.smma"
 
 @dataclass(eq=False)
 class _Kernel:
-    """A kernel that may be shared, and the calls of it."""
+    """A kernel that may be shared, and the calls to it."""
 
     function: Function
     calls: list[tuple[Function, Block, Instruction]] = field(default_factory=list[tuple[Function, Block, Instruction]])

@@ -1,4 +1,4 @@
-; A kernel for any backend has no features. It is not inlined, and its packing loops do not become calls of memcpy. The
+; A kernel for any backend has no features. It is not inlined, and its packing loops do not become calls to memcpy. The
 ; attribute that marks tile code is gone, and so are the declarations of the tensor operations.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.

@@ -1,4 +1,4 @@
-; A call of a function on a tile.
+; A call to a function on a tile.
 ;
 ; RUN: not tlx-lower %s --target=generic 2>&1 | FileCheck %s --implicit-check-not=error:
 ; RUN: not tlx-lower %s --target=amx 2>&1 | FileCheck %s --implicit-check-not=error:

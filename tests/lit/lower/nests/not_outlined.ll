@@ -1,4 +1,4 @@
-; Loops are not outlined if something in them belongs to the user's function: here a call of another function.
+; Loops are not outlined if something in them belongs to the user's function: here a call to another function.
 ; RUN: tlx-lower %s --target=avx512 -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @noted(

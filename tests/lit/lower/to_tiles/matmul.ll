@@ -1,4 +1,4 @@
-; A product becomes a call of a kernel on the pointers of C, A and B, and the kernel a loop over K around one tile
+; A product becomes a call to a kernel on the pointers of C, A and B, and the kernel a loop over K around one tile
 ; product, for two positions of K at a time: its sums are a phi of a flattened vector, to which a typeinfo in the body
 ; gives a tensor type.
 ;

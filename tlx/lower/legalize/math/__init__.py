@@ -1,4 +1,4 @@
-"""Vector code for the mathematical functions, without calls of a library.
+"""Vector code for the mathematical functions, without calls to a library.
 
     >>> emit_math_function(b, target, "exp", x, FLOAT)
 

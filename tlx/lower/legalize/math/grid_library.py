@@ -1,6 +1,6 @@
 """Functions of the C library in code for grids, which have none.
 
-`frem` becomes calls of an internal function, as LLVM computes `x - trunc(x / y) * y` there, which is not exact::
+`frem` becomes calls to an internal function, as LLVM computes `x - trunc(x / y) * y` there, which is not exact::
 
     %r = frem <2 x float> %x, %y    ->    %a = call float @tlx.remainder.float(float %x0, float %y0)
                                           %b = call float @tlx.remainder.float(float %x1, float %y1)
@@ -34,7 +34,7 @@ def replace_library_functions(module: Module) -> None:
     """Replace `frem` in all functions of a module for a grid.
 
     Raises:
-        LoweringError: There is a call of a function that LLVM has no code for.
+        LoweringError: There is a call to a function that LLVM has no code for.
     """
     remainders = _Remainders(module)
     for function in list(module.functions):

@@ -125,7 +125,7 @@ class CachedPanels:
 
 @dataclass(frozen=True, slots=True)
 class TileRange:
-    """Which tiles a call of a kernel computes, and the cached panels that it is passed, if any."""
+    """Which tiles a call to a kernel computes, and the cached panels that it is passed, if any."""
 
     rows: AxisBounds = AxisBounds()
     columns: AxisBounds = AxisBounds()

@@ -155,7 +155,7 @@ class PreparedArguments:
         """The address in the function of an offset in the block."""
         return _offset(b, self._blocks[place.argument], at)
 
-    # Calls of other functions ----------------------------------------------------------------------------------
+    # Calls to other functions ----------------------------------------------------------------------------------
 
     def prepare_callees(self, known: Mapping[str, PreparedArguments]) -> None:
         """Reserve blocks for functions with prepared arguments that this one calls; they are complete."""

@@ -17,7 +17,7 @@ A team divides a product by a grid of threads; the rectangle of each thread is d
        +-------+---+
 
 A unit is one row tile by one cache block of columns: the block's panels of B stay in L2 from one job to the next, and
-stay packed if the kernel caches them. Where instead each call of the kernel packs the panels that it reads, a unit is
+stay packed if the kernel caches them. Where instead each call to the kernel packs the panels that it reads, a unit is
 all rows by a few panels, and each unit reads A again. Threads are numbered down the columns of the grid, so that
 neighbours read the same panels.
 
@@ -65,7 +65,7 @@ class ParallelCost:
         row, column: Additional cycles of each row of tiles, and of each panel.
         shared_row: Cycles that a row of tiles costs each thread where several share it.
         panels: Panels of a cache block.
-        packs_panels: Whether each call of the kernel packs the panels that it reads.
+        packs_panels: Whether each call to the kernel packs the panels that it reads.
         caches_panels: Whether a call can reuse the panels that the previous call has packed.
     """
 

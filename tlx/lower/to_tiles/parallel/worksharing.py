@@ -162,7 +162,7 @@ def parallelise_nests(teams: TeamKernels, nests: list[Function], costs: LoopCost
 
     Args:
         teams: Where the functions that run on a team are added.
-        nests: Functions that consist of loops around calls of kernels.
+        nests: Functions that consist of loops around calls to kernels.
         costs: The kernels.
         least: Least cycles of work for which a thread pays.
     """

@@ -227,7 +227,7 @@ void unknown_element(void *to, const void *from, f16 like) {
   tensor_store(to, tensor_typeinfo(tensor_matmul(t, tensor_typeinfo(like, M44)), M44), DENSE);
 }
 
-/* ordinary arithmetic on tensors, and calls of other functions in between */
+/* ordinary arithmetic on tensors, and calls to other functions in between */
 void epilogue(f16 *out, const f16 *a, const f16 *b, const f16 *bias) {
   f16 c = tensor_matmul(m44(*a), m44(*b)) + *bias;
   outside(1);
