@@ -1,4 +1,4 @@
-"""Front ends: each turns something (a C header, a tensor language, Python calls) into TLX IR, and only that.
+"""Front ends: each translates one kind of input (a C header, a tensor language, Python calls) to TLX IR.
 
 The folder is installed as ``tlx.frontends``.
 """

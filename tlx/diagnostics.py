@@ -1,4 +1,4 @@
-"""Errors with a place: sources, spans, and the one family of exceptions the project raises.
+"""Errors with a location: sources, spans, and the one family of exceptions that the project raises.
 
 Every error a user can cause is a `TlxError`. It renders the way LLVM's tools do:
 

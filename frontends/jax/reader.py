@@ -1,4 +1,4 @@
-"""Reads StableHLO, a portable artifact or MLIR text, by the MLIR bindings that jaxlib ships.
+"""Reads StableHLO, a portable artifact or MLIR text, with the MLIR bindings that jaxlib ships.
 
 MLIR's reader is not safe for damaged files: it may end its process. `tlx.frontends.jax.files` therefore calls it in a
 process of its own; `tlx.jax.jit` passes what JAX has just written.

@@ -1,4 +1,4 @@
-"""The page of StableHLO's operations: `python -m tlx.frontends.jax.reference FILE` writes it."""
+"""The page of StableHLO operations: `python -m tlx.frontends.jax.reference FILE` writes it."""
 
 from __future__ import annotations
 

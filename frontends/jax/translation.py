@@ -1,4 +1,4 @@
-"""Translates a program of StableHLO to a graph of tensors, operation by operation.
+"""Translates a StableHLO program to a graph of tensors, operation by operation.
 
 The rules are in `operations`: one function for each operation of StableHLO. This module applies them, follows calls of
 functions, and gives every error the place of the operation in the user's Python program.

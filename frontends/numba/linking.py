@@ -1,4 +1,4 @@
-"""Programs in Numba's code: calls in nopython mode, linked LLVM IR, and the check of code in Numba's cache on disk.
+"""Programs in Numba's code: calls in nopython mode, linked LLVM IR, and the check of code in Numba's disk cache.
 
 A library of Numba (`CodeLibrary`) is a module of LLVM IR, which other libraries link. A program is added to the library
 of the function that calls it. Only the program's function is visible there.

@@ -1,4 +1,4 @@
-"""ONNX: models in files, run in the manner of onnxruntime.
+"""ONNX: models in files, run with onnxruntime's interface.
 
     session = tlx.onnx.InferenceSession("model.onnx")
     session.run(None, {"input": array})     the outputs

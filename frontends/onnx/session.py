@@ -1,4 +1,4 @@
-"""Sessions: a model as a function of numpy arrays, in the manner of onnxruntime."""
+"""Sessions: a model as a function on numpy arrays, with onnxruntime's interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of a model to a graph of TLX: node after node, each by its function in the table.
+"""Translates a model to a TLX graph: node by node, each with its function in the table.
 
 An operator that the table lacks is replaced by its definition, where the model or ONNX itself defines it by others.
 """

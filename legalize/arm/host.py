@@ -1,4 +1,4 @@
-"""The lengths of this machine's scalable vectors, which Linux lists nowhere."""
+"""The lengths of this machine's scalable vectors, which Linux does not list."""
 
 from __future__ import annotations
 

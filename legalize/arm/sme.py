@@ -1,4 +1,4 @@
-"""`sme`: AArch64 with the Scalable Matrix Extension: outer products on ZA; all else on Advanced SIMD.
+"""`sme`: AArch64 with the Scalable Matrix Extension: outer products on ZA; everything else on Advanced SIMD.
 
 Streaming mode has vectors of a length that is known when the code is lowered: 128 bits, or what `--vector-bits` says;
 `sme256` and `sme512` are the same for other lengths, as versions in one program. Kernels with tiles run in streaming

@@ -1,4 +1,4 @@
-"""Regressions: minimal programs that were once compiled wrong."""
+"""Regressions: minimal programs that were once miscompiled."""
 
 from __future__ import annotations
 

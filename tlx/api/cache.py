@@ -1,4 +1,4 @@
-r"""The cache on disk: results of compilations by the hash of all that determines them; see `tlx.api.cache_key`.
+r"""The disk cache: compilation results, keyed by a hash of everything that determines them; see `tlx.api.cache_key`.
 
 An entry is a file, named by its key:
 

@@ -1,4 +1,4 @@
-"""The key of a cached compilation: a hash of all that determines its result.
+"""The key of a cached compilation: a hash of everything that determines its result.
 
     input              its bytes, and the language that they are read as
     options            all of the lowering, by value; the level of LLVM's optimiser; what is emitted

@@ -1,4 +1,4 @@
-"""Calls of machine code with numpy arrays, whose arguments are checked first.
+"""Calling machine code with numpy arrays: the arguments are checked first.
 
 Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So every argument is checked
 against the function's IR, and an error names what was expected and what was passed:

@@ -1,4 +1,4 @@
-"""Compiled modules of other machines, whose functions are called on numpy arrays under an emulator.
+"""Compiled modules for other machines, whose functions are called on numpy arrays under an emulator.
 
     module = compile_emulated("gemm.ll", "generic", "qemu-ppc64le -cpu power10")
     module.gemm(a, b, c)

@@ -1,4 +1,4 @@
-"""What the Python API compiles: a module, a text or a file; and its lowering, with what callers must know of it."""
+"""What the Python API compiles (a module, a text or a file), its lowering, and what callers must know about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prototypes of a module's functions: what their accesses to memory tell of their pointers.
+"""The prototypes of a module's functions: what their memory accesses tell about their pointers.
 
 A typed pointer has an element type. The element type of an opaque pointer is that of the tensors, scalars and vectors
 that are loaded or stored through it, and the number of elements is what these accesses span. If memory, or local memory

@@ -1,4 +1,4 @@
-"""Functions around a module's functions, which take in memory what a caller from outside cannot pass.
+"""Wrappers around a module's functions, which take in memory what outside callers cannot pass otherwise.
 
 define <4 x half> @f(<4 x half> %x)    ->    define void @tlx.call.f(ptr %0, ptr %1)    argument, result
 """

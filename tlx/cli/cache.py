@@ -1,4 +1,4 @@
-"""`tlx cache`: what the cache of compiled code holds, and removing it."""
+"""`tlx cache`: show what the cache of compiled code holds, or clear it."""
 
 from __future__ import annotations
 

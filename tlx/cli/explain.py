@@ -1,4 +1,4 @@
-"""`tlx explain`: one HTML page that shows what the lowering makes of a program, and why."""
+"""`tlx explain`: an HTML page that shows how a program is lowered, and why."""
 
 from __future__ import annotations
 

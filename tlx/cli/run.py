@@ -1,4 +1,4 @@
-"""`tlx run`: call a function of a file on arrays, in machine code or by the evaluator."""
+"""`tlx run`: call a function of a file on arrays, in machine code or in the evaluator."""
 
 from __future__ import annotations
 

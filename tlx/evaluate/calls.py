@@ -1,4 +1,4 @@
-"""Calls: of functions of the module, intrinsics, library functions and inline assembly; and passing arguments.
+"""Calls to functions of the module, intrinsics, library functions and inline assembly; and argument passing.
 
 Arguments are numpy arrays and numbers; `byval` arguments are copied. Inline assembly is evaluated if it is empty (its
 result is its operand) or a target defines it, as x86 does for the instructions that identify the processor.

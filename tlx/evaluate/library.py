@@ -1,4 +1,4 @@
-"""Library functions that programs call: C, OpenMP, and threads of POSIX."""
+"""Library functions that programs call: C, OpenMP, and POSIX threads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reports: `tlx explain`: one HTML page that shows what the lowering makes of a program, and why."""
+"""Reports: `tlx explain` writes an HTML page that shows how a program is lowered, and why."""

@@ -1,4 +1,4 @@
-"""HTML and SVG as text in which everything is escaped that is not built here.
+"""HTML and SVG as text in which everything that is not built here is escaped.
 
 tag("td", "a < b", **{"class": "n"})        ->  <td class="n">a &lt; b</td>
 """

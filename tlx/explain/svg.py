@@ -1,4 +1,4 @@
-"""Pictures in SVG: what all of them share.
+"""What all SVG pictures share.
 
 Colours come from classes in `templates/page.css`, so that pictures follow the page from light to dark.
 """

@@ -1,4 +1,4 @@
-"""How a kernel cuts its matrices into cache blocks, panels and register tiles, as a picture."""
+"""A picture of how a kernel cuts its matrices into cache blocks, panels and register tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree that a kernel computes, as a picture: its operands above, its results below."""
+"""A picture of the tree that a kernel computes: its operands above, its results below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices at positions that are known when the function runs: dynamic slice and update, gather, scatter."""
+"""Slices at positions known only at run time: dynamic slice and update, gather, scatter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that change shapes: views where no element moves, else pad, concat and reshape."""
+"""Operations that change shapes: views if no element moves, otherwise pad, concat and reshape."""
 
 from __future__ import annotations
 

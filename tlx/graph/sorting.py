@@ -1,4 +1,4 @@
-"""Sorting: a stable radix sort of keys of 32 bits, each with the position of its element; by insertion if they are few.
+"""Sorting: a stable radix sort of 32-bit keys, each with its element's position; insertion sort if there are few.
 
 The module gets its functions, which are plain LLVM IR. A key becomes one or two numbers of 32 bits, which compare as
 unsigned numbers in its order. The sort runs once for each of them, the last one first, and carries the positions along:

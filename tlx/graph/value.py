@@ -188,7 +188,7 @@ class Value:
         self.graph.refuse_numpy(function.__name__)
 
     def __array__(self, *_arguments: Any, **_named: Any) -> NoReturn:
-        """The elements, which there are none of before the graph runs."""
+        """The elements, which do not exist before the graph runs."""
         self.graph.refuse_numpy("asarray")
 
     @property

@@ -1,4 +1,4 @@
-"""Prepared arguments as the outside sees them: their attributes, and the names and sizes that come with them.
+"""Prepared arguments as seen from outside: their attributes, and the names and sizes that come with them.
 
 define void @f(ptr %y, ptr "tlx-constant" %w)       the input: the memory of %w does not change between calls
 define void @f(ptr %y, ptr "tlx-prepared" %w)       lowered: %w is a block that @f.prepare has filled

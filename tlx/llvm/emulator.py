@@ -1,4 +1,4 @@
-"""Programs of other machines: links object files with cross compilers, and calls their functions under an emulator.
+"""Programs for other machines: links object files with cross compilers, and calls their functions under an emulator.
 
 A program is linked statically from an object file, `emulator.c` and a table of its functions; without a C library also
 from `emulator_math.c`. It runs in a process of

@@ -1,4 +1,4 @@
-"""Verification of modules by LLVM's parser and verifier; rewrites spellings that the current LLVM no longer reads."""
+"""Verifies modules with LLVM's parser and verifier; rewrites spellings that the current LLVM no longer reads."""
 
 from __future__ import annotations
 

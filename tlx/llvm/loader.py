@@ -1,4 +1,4 @@
-"""Loads an object file into this process, by LLVM's just-in-time linker.
+"""Loads an object file into this process with LLVM's just-in-time linker.
 
 On machines without instructions for it, LLVM converts to bfloat by calls of `__truncsfbf2` and `__truncdfbf2`, which
 libgcc has only since version 13. If the process lacks them, versions in integer arithmetic are linked: they round to

@@ -1,4 +1,4 @@
-"""Loops around kernels become functions of their own, compiled for the target, into which the kernels are inlined.
+"""Outlining: loops around kernels become separate functions, compiled for the target, with the kernels inlined.
 
 The call to a kernel is cheap, but entering and leaving it is not: the upper halves of vector registers are cleared for
 code of older machines, and a matrix unit is configured and released. This slows down loops around small kernels. So

@@ -1,4 +1,4 @@
-"""The pipeline: a flat list of steps from TLX IR to plain LLVM IR, with LLVM as the judge of each."""
+"""The pipeline: a flat list of steps from TLX IR to plain LLVM IR, each verified by LLVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine can do, as frozen data that checks itself; and which target a name or this CPU means.
+"""What a machine can do, as frozen, self-checking data; and which target a name or this CPU means.
 
 hardware     the parts of a target: vector registers, dot products, caches, a core's throughput
 matrix_unit  matrix units, and the operations on tiles that a target implements

@@ -1,4 +1,4 @@
-"""What the system says of the machine that this process runs on, without any target."""
+"""What the system reports about the machine that this process runs on, independent of targets."""
 
 from __future__ import annotations
 

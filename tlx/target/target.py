@@ -1,4 +1,4 @@
-"""Target: a machine's capabilities, as frozen data that checks itself; and all targets that are installed.
+"""Target: a machine's capabilities, as frozen, self-checking data; and all installed targets.
 
 A target is a module with a `TARGET`: in `legalize/`, in its folder for an architecture, or in another package, which
 names it under the entry point group `tlx.legalize`. The core finds targets by discovery and imports none by name.

@@ -1,4 +1,4 @@
-"""THE table: each operation of StableHLO once, with the function that translates it.
+"""THE table: each StableHLO operation once, with the function that translates it.
 
 elementwise    arithmetic, comparisons, functions, conversions, selection
 shapes         constants, broadcasts, slices, pads, ...

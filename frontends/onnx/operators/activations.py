@@ -1,4 +1,4 @@
-"""Activations, softmax, and functions that are written in others."""
+"""Activations, softmax, and functions composed of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of tensors at positions that are tensors."""
+"""Parts of tensors at positions given by tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clang, and running it: its diagnostics and exit statuses are the driver's own.
+"""Which clang to use, and how to run it: its diagnostics and exit statuses are the driver's own.
 
 A signal that ends the driver first ends the clang that it waits for, and then removes the driver's temporary files.
 """

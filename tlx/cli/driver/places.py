@@ -1,4 +1,4 @@
-"""Messages of TLX about LLVM IR, at lines of the source that clang compiled it from, in clang's form."""
+"""TLX's messages about LLVM IR, located in the source that clang compiled it from, in clang's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's own options: `--tlx-NAME[=VALUE]`, for each option of `tlx-lower` that says how to lower.
+"""The driver's own options: `--tlx-NAME[=VALUE]`, for each option of `tlx-lower` that controls the lowering.
 
 --tlx-target=avx2,avx512   ->   --target=avx2,avx512, read as `tlx-lower` reads it
 """

@@ -1,4 +1,4 @@
-"""Products: `dot_general` as one `matmul` where both operands are matrices or batches of them, else as `contract`."""
+"""Products: `dot_general` as one `matmul` if both operands are matrices or batches, else as `contract`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of run-time sizes for sizes that are known: what a device compiles before a call.
+"""Functions of run-time sizes, specialised for known sizes: what a device compiles before a call.
 
     define void @f(ptr %x, ptr %y, i32 %n) {                      with %n = 100:
       %s = insertelement <1 x i32> undef, i32 %n, i32 0

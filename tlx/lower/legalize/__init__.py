@@ -1,4 +1,4 @@
-"""Stage 3: tile operations become target instructions; nothing of `llvm.tensor.*` is left.
+"""Stage 3: tile operations become target instructions; no `llvm.tensor.*` is left.
 
 `legalize` legalises all kernels of a module, and removes declarations that are no longer needed.
 

@@ -266,7 +266,7 @@ def _clamped(b: Builder, callee: str, x: Value, y: Value, bound: float) -> Value
 
 
 def _funnel_shift(b: Builder, callee: str, x: Value, y: Value, amount: Value) -> Value:
-    """Shift pairs of i64 by single shifts: fshl or fshr, which LLVM compiles wrong.
+    """Shift pairs of i64 by single shifts: fshl or fshr, which LLVM miscompiles.
 
     One half is shifted by the amount n modulo 64, the other one by 64 - n in three steps, 1 + m / 2 + (m + 1) / 2 with
     m = 63 - n: a zero n needs no selection, and LLVM does not make a funnel shift of them again.

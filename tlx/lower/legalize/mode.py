@@ -1,4 +1,4 @@
-"""Kernels that run in a mode of the machine, such as a streaming mode: memory is allocated outside of it.
+"""Kernels that run in a special mode of the machine, such as streaming mode: memory is allocated outside it.
 
 A function that has a mode by its attributes leaves the mode around each call to another function, and saves the state
 of the mode for it.

@@ -1,1 +1,1 @@
-"""Memory as every stage sees it: strided views, alias analysis, lifetimes, private buffers and where they come from."""
+"""Memory as all stages see it: strided views, alias analysis, lifetimes, private buffers and their allocation."""

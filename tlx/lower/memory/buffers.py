@@ -1,4 +1,4 @@
-"""Private buffers: on the stack if they are small, else on the heap from entry to exit of the function.
+"""Private buffers: on the stack if they are small, otherwise on the heap from entry to exit of the function.
 
 %matmul.buf = alloca [15 x float], align 64, !tlx.buffer !{}
 

@@ -1,4 +1,4 @@
-"""Stage 2's driver: replaces each 2-D tree of a function by a call to its kernel."""
+"""Stage 2's driver: replaces each 2-D tree of a function with a call to its kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of products that differ in a few integers only are one kernel, which takes these as arguments.
+"""Kernel sharing: products that differ only in a few integers share a kernel that takes these as arguments.
 
 Rewrite:
     call void @tlx.matmul.384x169x1728...(ptr %c, ptr %a, ptr %b)

@@ -1,4 +1,4 @@
-"""Vector code for the mathematical functions, without calls to a library.
+"""Vector code for the mathematical functions, without library calls.
 
     >>> emit_math_function(b, target, "exp", x, FLOAT)
 

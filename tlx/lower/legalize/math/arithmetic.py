@@ -1,4 +1,4 @@
-"""The arithmetic that the functions are written in: operations on a register, polynomials, parts of numbers.
+"""The arithmetic in which the functions are written: operations on a register, polynomials, parts of numbers.
 
 A Python number stands for its splat: `lanes.add(x, 1.0)` is
 

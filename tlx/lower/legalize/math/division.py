@@ -1,4 +1,4 @@
-"""Quotients by instructions none of which has a subnormal operand or result.
+"""Quotients, computed by instructions that never have a subnormal operand or result.
 
 With one, a division takes microcode on many machines, and 10 to 27 times as long (Xeon 6/207/2, 2026-11-28). The bits
 of a subnormal quotient are the integer nearest to a / b / u, with u the least subnormal number.

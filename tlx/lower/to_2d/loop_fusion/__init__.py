@@ -1,4 +1,4 @@
-"""Loop fusion: operations that follow each other become one loop over parts of their results.
+"""Loop fusion: successive operations become one loop over parts of their results.
 
 The results of attention's products are large: for 12 heads of 512 rows, the scores are 12 MiB of float, and softmax
 reads and writes them several times. One head's scores are 1 MiB; those of 64 rows of a head, 128 KiB::

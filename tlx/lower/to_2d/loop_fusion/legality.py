@@ -1,4 +1,4 @@
-"""Legality: whether the operations of a group can be moved to one loop at the place of the last of them.
+"""Legality: whether the operations of a group can be moved into one loop at the position of the last one.
 
 Memory that the loop reads part by part must not change before the loop; a store that runs in the loop, or after it,
 must not be passed by another access of its memory. Instructions in between that depend on a result of the group are

@@ -1,4 +1,4 @@
-"""Privatization: temporaries that only one loop accesses become those of each thread that runs its iterations.
+"""Privatization: temporaries that only one loop accesses become private to each thread that runs its iterations.
 
 Rewrite, where the loop is independent and threads are to share it:
     define void @f(...) {

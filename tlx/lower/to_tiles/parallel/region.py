@@ -1,4 +1,4 @@
-"""One team for a call: the kernels of a function that run in threads share one team, with barriers between them.
+"""One team per call: the threaded kernels of a function share one team, with barriers between them.
 
 To start a team and to wait for it takes 2 to 5 microseconds, and a barrier a fraction of that. A model has dozens of
 kernels in each of its layers.

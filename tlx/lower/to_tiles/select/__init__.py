@@ -1,1 +1,1 @@
-"""Selection: the recipe of a product on a target, by its knobs or by the cost model."""
+"""Selection: the recipe of a product on a target, from its knobs or the cost model."""

@@ -1,4 +1,4 @@
-"""Knobs as constraints on a recipe: obeyed if they fit, else an error says what would fit.
+"""Knobs as constraints on a recipe: obeyed if they fit, otherwise an error tells what would fit.
 
 A register tile of MxN elements takes `rows * vectors + min(rows, vectors) + 1` registers: the accumulators, the operand
 that stays in registers, and one register of the other operand.

@@ -1,4 +1,4 @@
-"""The cost of a product by a recipe: cycles of vector kernels and of matrix-unit kernels.
+"""The cost of a product under a recipe: cycles of vector kernels and of matrix-unit kernels.
 
 Register tiles are priced by `tlx.lower.cost`.
 
