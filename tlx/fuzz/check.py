@@ -52,7 +52,7 @@ _DEFAULT: Final = Caches()
 _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 0, 0, 1, 3)
-INTERNAL_ERROR: Final = "bug of TLX"
+INTERNAL_ERROR: Final = "bug in TLX"
 _PIPELINES: Final = (
     ("-O2",),
     ("-O3",),

@@ -103,7 +103,7 @@ _TRANSLATING: Final = (
 )
 _READING: Final = (_QUICK, ("lower", *_DISCARD), ("verify",), ("translate", *_DISCARD))
 _NAMES: Final = re.compile(r"[%@][\w.]+|\d+")
-_INTERNAL_ERROR: Final = "bug of TLX"
+_INTERNAL_ERROR: Final = "bug in TLX"
 _SHRINK_TRIES: Final = 200
 _DEEP_NESTING: Final = 40
 """Depth of brackets above which the tools may report that the input is nested too deeply."""

@@ -119,8 +119,8 @@ def _run_steps(module: Module, context: LoweringContext, options: Options, *, is
 
 
 def _blames_tlx(error: Exception) -> bool:
-    """Whether an error is a bug of TLX, provided that LLVM accepts the input."""
-    return not isinstance(error, TlxError) or "bug of TLX" in error.message
+    """Whether an error is a bug in TLX, provided that LLVM accepts the input."""
+    return not isinstance(error, TlxError) or "bug in TLX" in error.message
 
 
 def lower_text(
