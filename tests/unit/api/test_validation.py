@@ -92,7 +92,7 @@ def test_wrong_stages_are_detected(monkeypatch: pytest.MonkeyPatch, stage: str, 
     after(monkeypatch, stage, change)
     with pytest.raises(ValidationError) as caught:
         validate(WIDE if "sext" in pattern else matmul("i32"), "avx2", options=Options(verify_each=False))
-    assert f"after {stage} @product does not mean what the input means" in caught.value.message
+    assert f"after {stage} @product does not have the same meaning as the input" in caught.value.message
     assert caught.value.span is not None
 
 
