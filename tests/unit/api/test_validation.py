@@ -150,5 +150,5 @@ define void @f(ptr noalias %p, ptr noalias %q) {
 }
 """
     notes = validate(text, "generic")
-    assert any("@twice was not checked: its large vectors go through pointers" in str(note) for note in notes)
+    assert any("@twice was not checked: its large vectors are passed by pointer" in str(note) for note in notes)
     assert not any("@f was not checked:" in str(note) for note in notes)
