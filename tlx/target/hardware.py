@@ -476,6 +476,8 @@ class KernelLimits:
         a_packings: How often A is packed at most: reading a copy is faster than making one, whichever cache holds it.
         k_unroll: Positions of K in an iteration of a loop, if registers allow: 4 were not faster.
         least_k_unroll: Positions of K in an iteration of a loop, if A and B are read by rows, whatever registers allow.
+        loads_ahead: By how many products of a loop operands are loaded before their first use; 0: right before it.
+        registers_ahead: Registers that tiles leave free for these operands: tiles of multiply-adds, of dot products.
         widened_uses: Uses of an operand up to which one converting instruction for each costs less than packing.
         prefetch_steps: Steps along K by which B is prefetched into the first-level cache.
         prefetch_rows: Rows of A that a panel of several blocks prefetches: with 8, 512x4096x4096 bfloat takes 1.1 times
@@ -501,6 +503,8 @@ class KernelLimits:
     a_packings: int = 2
     k_unroll: int = 2
     least_k_unroll: int = 1
+    loads_ahead: int = 0
+    registers_ahead: tuple[int, int] = (0, 0)
     widened_uses: int = 2
     prefetch_steps: int = 8
     prefetch_rows: int = 4

@@ -262,9 +262,11 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     rows, vectors = tile
     if (elements := elements_by_lane(gemm, recipe, target, tile)) > 1:
         return elements
+    least = target.core.limits.least_k_unroll
+    if recipe.mma.unit == "dot" and recipe.packing.b and target.core.limits.loads_ahead:
+        return least
     if not _reads_by_rows(gemm, recipe):
         return 1
-    least = target.core.limits.least_k_unroll
     if rows <= vectors or recipe.prefetch.b_steps:
         return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
