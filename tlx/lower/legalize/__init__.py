@@ -31,7 +31,6 @@ from tlx.lower.context import (
     without_unfit_vectors,
 )
 from tlx.lower.legalize.bfloat import without_bfloat
-from tlx.lower.legalize.loads_ahead import load_ahead
 from tlx.lower.legalize.math.grid_library import replace_library_functions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.memory import split_widened
@@ -76,12 +75,10 @@ def _legalize_kernel(module: Module, function: Function, context: LoweringContex
     target, unit = context.target, context.target.matrix
     if unit is None:
         VectorLegalizer(module, function, context).run()
-        load_ahead(module, function, target)
         function.replace_attributes(" ".join(["nounwind", "noinline", '"no-builtins"', *target.function_attributes]))
         return LegalizedKernel(function, frozenset())
     legalizer = MatrixLegalizer(module, function, context, unit)
     legalizer.run()
-    load_ahead(module, function, target)
     shapes = unit.tile_shapes(function)
     emulation = unit.emulation if shapes and context.options.emulate_matrix else None
     extra = emulation.attributes if emulation else ()

@@ -71,13 +71,13 @@ class _CountedLoop:
     products: list[Instruction]
 
 
-def load_ahead(module: Module, function: Function, target: Target) -> None:
-    """Load operands ahead, as far as registers allow, in a kernel's loops that add products to sums in registers."""
+def load_ahead(module: Module, function: Function, blocks: Sequence[Block], target: Target) -> None:
+    """Load operands of products ahead, as far as the registers allow, in those blocks of a kernel that are loops."""
     most = target.core.limits.loads_ahead
     if not most:
         return
     defined = definitions(function)
-    for block in list(function.blocks):
+    for block in dict.fromkeys(blocks):
         loop = _counted_loop(function, block, defined)
         if loop is None:
             continue
