@@ -177,14 +177,13 @@ def _operands(loop: _CountedLoop) -> list[_Operand]:
     number = 0
     for instruction in block.instructions:
         number = numbers.get(id(instruction), number)
-        locals_ = [o.name for o in instruction.operands if isinstance(o, Local)]
-        inside = [name for name in locals_ if name in defined]
+        inside = [o.name for o in instruction.operands if isinstance(o, Local) and o.name in defined]
         if instruction.opcode == "load" and all(_is_address(defined[name], loop, defined) for name in inside):
             loaded.add(str(instruction.result))
         elif instruction.opcode in _BROADCASTS and inside and loaded.issuperset(inside):
             loaded.add(str(instruction.result))
         else:
-            for name in loaded.intersection(inside):
+            for name in (name for name in inside if name in loaded):
                 operand = operands.setdefault(name, _Operand(defined[name], number, number))
                 operand.last = number
     return list(operands.values())
