@@ -468,7 +468,8 @@ class KernelLimits:
     Attributes:
         unpacked_rows: Rows of A up to which B is never packed, whichever cache holds it.
         unpacked_far_rows: Rows up to which a B that exceeds the second-level cache is read unpacked.
-        crowded_rows, crowded_k: Rows of A, and of B, from which B is packed if its rows share few cache sets.
+        crowded_rows: Rows from which B is packed if its rows share few cache sets: panels of several lines, and of one.
+        crowded_k: Rows of B above which panels of several lines are packed then.
         k_pass: Positions of K in a pass: the minimum if a pass prefetches the B of the next one, and the maximum.
         paged_k_pass: The maximum if each row of B is in another page.
         paged_groups: Groups of rows of B up to which a pitch of whole pages does no harm.
@@ -495,7 +496,7 @@ class KernelLimits:
 
     unpacked_rows: int = 19
     unpacked_far_rows: int = 128
-    crowded_rows: int = 128
+    crowded_rows: tuple[int, int] = (128, 96)
     crowded_k: int = 1024
     k_pass: tuple[int, int] = (32, 2048)
     paged_k_pass: int = 128

@@ -84,18 +84,25 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
 
 
 def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
-    """Whether rows of B share so few sets of the caches that reading a long panel in place takes longer than packing.
+    """Whether rows of B share so few sets of the caches that reading a panel in place for many row tiles takes long.
 
-    A pitch of 2 KB or 6 KB leaves 2 places in a page, one of 3 KB or 9 KB leaves 4. Speed of packed to unpacked panels
-    of 128 rows of A, float (16 cores of a Xeon 6/207/2, each with its own product, 2026-11-29):
+    A pitch of 2 KB or 6 KB leaves 2 places in a page, one of 1 KB, 3 KB or 9 KB leaves 4. Time of unpacked to packed
+    panels for 128 rows of A, float (16 cores of a Xeon 6/207/2, each with a product of its own, 2026-11-29):
 
         N x K      512x512  768x768  1536x768  2304x768  512x1536  1536x1536  2304x1536  512x3072  768x3072  2304x3072
         AVX2       .95      .99                1.05                                      1.96      1.08      1.10
         AVX-512    .96      .93      .91       .97       1.30      1.74       1.04       1.85      .96       1.08
     """
-    if gemm.b.interleave != 1 or places_in_a_page(gemm.b.row_stride * size, target) > FEW_PLACES:
+    limits = target.core.limits
+    if gemm.b.interleave != 1 or gemm.k <= limits.paged_groups:
         return False
-    return gemm.k > target.core.limits.crowded_k and gemm.m >= target.core.limits.crowded_rows
+    places = places_in_a_page(gemm.b.row_stride * size, target)
+    narrow = 2 * target.vector_bytes <= target.caches.line  # a row of a panel is one line
+    if narrow:
+        is_long = places < FEW_PLACES or gemm.k > target.caches.page // target.caches.line * places
+    else:
+        is_long = gemm.k > limits.crowded_k and (places < FEW_PLACES or b_misses_l2(gemm, target))
+    return places <= FEW_PLACES and is_long and gemm.m >= limits.crowded_rows[narrow]
 
 
 def places_in_a_page(pitch: int, target: Target) -> int:
