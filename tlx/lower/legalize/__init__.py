@@ -34,8 +34,8 @@ from tlx.lower.legalize.bfloat import without_bfloat
 from tlx.lower.legalize.math.grid_library import replace_library_functions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.memory import split_widened
-from tlx.lower.legalize.mode import enter_mode
 from tlx.lower.legalize.vector import VectorLegalizer
+from tlx.lower.memory.mode import enter_mode
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
 from tlx.target.lookup import foreign_triple
 from tlx.target.target import Target

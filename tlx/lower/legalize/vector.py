@@ -25,6 +25,7 @@ from tlx.ir.values import ConstInt, Local, Value, const_int
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.conversions import bfloats_with_subnormals
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call
+from tlx.lower.legalize.loads_ahead import load_ahead
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
     LeftOperand,
@@ -67,6 +68,7 @@ class VectorLegalizer(TileValues):
     Attributes:
         factor_ranks: Ranks of vectors of i32 extended from at most 16 bits; see `i16_factors`.
         products: Sums of adjacent products that map to instructions.
+        product_blocks: Blocks with products of tiles.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
@@ -74,6 +76,7 @@ class VectorLegalizer(TileValues):
         self.factor_ranks = i16_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
         computed = set(self.shapes) - self.products.absorbed
+        self.product_blocks: list[Block] = []
         self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
 
     def run(self) -> None:
@@ -87,6 +90,7 @@ class VectorLegalizer(TileValues):
                     self._keep(instruction)
             self._note_end(block)
         self._finish_phis()
+        load_ahead(self.module, self.function, self.product_blocks, self.target)
 
     def _note_end(self, block: Block) -> None:
         """Note the last part of a block that was split, and make it the source of the block's outgoing edges."""
@@ -174,6 +178,7 @@ class VectorLegalizer(TileValues):
         acc_tensor, lhs, rhs = op.tensors
         acc = with_lanes(self.b, self.registers(acc_tensor), self.lanes(acc_tensor.type.element))
         k = lhs.type.extents[1]
+        self.product_blocks.append(self.b.block)
         return multiply(self.b, self.target, op.intrinsic.name, acc, self.left(lhs), self.right(rhs, acc.lanes), k)
 
     def left(self, tensor: Tensor) -> LeftOperand:

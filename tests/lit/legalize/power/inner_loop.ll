@@ -1,11 +1,12 @@
-; Two steps of K keep their sums in registers: those of float in the 64 of VSX, those of bytes in the 32 of VMX.
+; Two steps of K keep their sums in registers: those of float in the 64 of VSX, those of bytes in the 32 of VMX. Operands
+; are loaded ahead of their products, so that few wait.
 ;
 ; REQUIRES: clang-19, llvm-filecheck
 ; RUN: tlx-lower %s -o %t.ll --target=vsx --mcpu=pwr9 --mtriple=powerpc64le-linux-gnu
 ; RUN: clang-19 --target=powerpc64le-linux-gnu -mcpu=pwr9 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}" --implicit-check-not=xxlor
+; RUN: %assembly %t.s --mcpu=pwr9 --bound=1.1 | FileCheck %s --implicit-check-not="stack {{[1-9]}}" --implicit-check-not=xxlor
 ;
-; CHECK: xvmaddasp v 96
+; CHECK: xvmaddasp v 64
 ; CHECK: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

@@ -5,7 +5,7 @@
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
 ; RUN: grep -v '^;' %s | tlx-lower - --emit=asm --target=avx512 -o - | FileCheck %s --check-prefix=ASM --implicit-check-not=vperm
 
-; REMARKS: remark: matmul 480x512x512 float:{{.*}} register tile 8x48, packed B,{{.*}}; B packed: rows 2 KB apart share cache sets;{{.*}}; C stored column by column
+; REMARKS: remark: matmul 480x512x512 float:{{.*}} register tile 8x48, nothing packed,{{.*}}; C stored column by column
 
 ; CHECK-LABEL: define void @f(
 ; CHECK: call void @tlx.matmul.480x512x512.f32.f32.f32(ptr %c, ptr %b, ptr %a)

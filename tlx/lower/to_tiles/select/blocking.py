@@ -84,26 +84,25 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
 
 
 def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
-    """Whether rows of B share so few sets of L1 that reading a panel in place for many row tiles takes long.
+    """Whether rows of B share so few sets of the caches that reading a panel in place for many row tiles takes long.
 
-    A pitch of 2 KB leaves 2 places in a page, one of 1 KB, 3 KB or 9 KB leaves 4. Unpacked and packed, in G/s (float,
-    Xeon 6/207/2, 2026-11-29):
+    A pitch of 2 KB or 6 KB leaves 2 places in a page, one of 1 KB, 3 KB or 9 KB leaves 4. Time of unpacked to packed
+    panels for 128 rows of A, float (16 cores of a Xeon 6/207/2, each with a product of its own, 2026-11-29):
 
-                     128x768x3072   128x512x784   256x512x512   512x512x128   128x2304x768   96x768x768   128x256x256
-        AVX2         48 and 70      61 and 75                   67 and 82     69 and 73      61 and 73    84 and 82
-        AVX-512      99 and 128     138 and 144   130 and 152   157 and 161   141 and 141    151 and 140  162 and 153
+        N x K      512x512  768x768  1536x768  2304x768  512x1536  1536x1536  2304x1536  512x3072  768x3072  2304x3072
+        AVX2       .95      .99                1.05                                      1.96      1.08      1.10
+        AVX-512    .96      .93      .91       .97       1.30      1.74       1.04       1.85      .96       1.08
     """
     limits = target.core.limits
     if gemm.b.interleave != 1 or gemm.k <= limits.paged_groups:
         return False
     places = places_in_a_page(gemm.b.row_stride * size, target)
     narrow = 2 * target.vector_bytes <= target.caches.line  # a row of a panel is one line
-    if places == FEW_PLACES:
-        is_long = gemm.k > target.caches.page // target.caches.line * places
-        crowded = is_long and (narrow or b_misses_l2(gemm, target))
+    if narrow:
+        is_long = places < FEW_PLACES or gemm.k > target.caches.page // target.caches.line * places
     else:
-        crowded = places < FEW_PLACES
-    return crowded and gemm.m >= limits.crowded_rows[narrow]
+        is_long = gemm.k > limits.crowded_k and (places < FEW_PLACES or b_misses_l2(gemm, target))
+    return places <= FEW_PLACES and is_long and gemm.m >= limits.crowded_rows[narrow]
 
 
 def places_in_a_page(pitch: int, target: Target) -> int:
@@ -262,9 +261,11 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     rows, vectors = tile
     if (elements := elements_by_lane(gemm, recipe, target, tile)) > 1:
         return elements
+    least = target.core.limits.least_k_unroll
+    if recipe.mma.unit == "dot" and recipe.packing.b and target.core.limits.loads_ahead:
+        return least
     if not _reads_by_rows(gemm, recipe):
         return 1
-    least = target.core.limits.least_k_unroll
     if rows <= vectors or recipe.prefetch.b_steps:
         return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)

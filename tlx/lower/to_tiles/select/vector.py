@@ -91,7 +91,8 @@ class _Product:
     @property
     def spare(self) -> int:
         """Registers that hold neither operands nor sums."""
-        return int(self.correction == "columns") + (self.dot.temporaries if self.dot else 0)
+        multiply_add, dot = self.target.core.limits.registers_ahead
+        return int(self.correction == "columns") + (self.dot.temporaries + dot if self.dot else multiply_add)
 
     @property
     def operand_a(self) -> Type:

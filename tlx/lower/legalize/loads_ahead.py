@@ -1,0 +1,337 @@
+"""Software pipelining of loads: operands of products in a loop are loaded some products before their first use.
+
+A core that holds few instructions in flight, or retires them in order, waits at a product whose operand has just been
+loaded. So an operand is loaded `ahead` products earlier; a load that would come before the first product of the loop is
+emitted in the iteration before, and a phi carries its result. The last iteration is peeled: nothing beyond the operands
+is loaded.
+
+Rewrite, two products ahead:
+    k.loop:                                         %x.1 = load a[0]
+      %k = phi [ 0, %entry ], [ %k.next, ... ]      br label %k.loop
+      %s = phi [ zero, %entry ], [ %s.3, ... ]    k.loop:
+      %x = load a[%k]                               %k = phi ...;  %s = phi ...
+      %s.1 = fma(%x, %b, %s)                        %x = phi [ %x.1, %entry ], [ %x.2, %k.loop ]
+      %s.2 = fma(%c, %b, %s.1)                      %k.next = add i64 %k, 1
+      %y = load b[%k]                        ->     %y = load b[%k]
+      %s.3 = fma(%y, %b, %s.2)                      %s.1 = fma(%x, %b, %s)
+      %k.next = add i64 %k, 1                       %x.2 = load a[%k.next]
+      br (%k.next < 128), %k.loop, %k.end           %s.2 = fma(%c, %b, %s.1);  %s.3 = fma(%y, %b, %s.2)
+                                                    br (%k.next < 127), %k.loop, %k.last
+                                                  k.last:
+                                                    %y.1 = load b[%k.next];  three products of %x.2, %c and %y.1
+                                                    br label %k.end
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.rewrite import add_incoming, definitions, rename_incoming, set_operand, uses
+from tlx.ir.transform import renamed
+from tlx.ir.types import LABEL, VectorType, scalar_of
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.target.target import Target
+
+_BROADCASTS: Final = frozenset({"insertelement", "shufflevector", "bitcast"})
+"""What brings a loaded element to the lanes of a register."""
+_ADDRESSES: Final = frozenset({"getelementptr", "add", "sub", "mul"})
+
+
+@dataclass(frozen=True, eq=False)
+class _CountedLoop:
+    """A loop of one block that runs at least twice.
+
+    Attributes:
+        block: Its block.
+        before: The block that it is entered from.
+        exit: Name of the block after it.
+        index: The phi that counts.
+        first: Its first value.
+        step: The sum of the index and a constant.
+        bound: The comparison of that sum with the end.
+        sums: The other phis, all of registers.
+        products: The instructions that add to the sums, in order.
+    """
+
+    block: Block
+    before: Block
+    exit: str
+    index: Instruction
+    first: Value
+    step: Instruction
+    bound: Instruction
+    sums: list[Instruction]
+    products: list[Instruction]
+
+
+def load_ahead(module: Module, function: Function, blocks: Sequence[Block], target: Target) -> None:
+    """Load operands of products ahead, as far as the registers allow, in those blocks of a kernel that are loops."""
+    most = target.core.limits.loads_ahead
+    if not most:
+        return
+    defined = definitions(function)
+    for block in dict.fromkeys(blocks):
+        loop = _counted_loop(function, block, defined)
+        if loop is None:
+            continue
+        operands, free = _operands(loop), _registers(loop, target) - len(loop.sums)
+        fitting = (ahead for ahead in range(most, 0, -1) if _live(operands, len(loop.products), ahead) <= free)
+        if places := _Places.of(operands, len(loop.products), next(fitting, 0)):
+            _pipeline(module, function, loop, places)
+
+
+def _registers(loop: _CountedLoop, target: Target) -> int:
+    """Registers for sums and operands: those that dot products can use, if the sums may be theirs."""
+    element = str(scalar_of(loop.sums[0].type))
+    temporaries = (dot.temporaries for dot in target.usable_dots if dot.accumulator == element)
+    return target.registers - max(temporaries, default=0)
+
+
+def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instruction]) -> _CountedLoop | None:
+    """The loop that a block is; None if it is none, or one in which loads cannot be moved."""
+    end = block.terminator
+    if len(end.targets) != 2 or end.targets[0] != block.name or not all(map(_keeps_memory, block.instructions)):
+        return None
+    index, *sums = block.phis
+    first, before = next((value, name) for value, name in index.incoming if name != block.name)
+    bound, step = _definition(end.operands[0], defined), _definition(_latch_value(index, block), defined)
+    entered_from = function.block(before)
+    if bound is None or step is None or bound.operands[0] != step.value or len(entered_from.terminator.targets) != 1:
+        return None
+    length, each = _length(first, bound.operands[1], defined), step.operands[1]
+    if length is None or not isinstance(each, ConstInt) or length < 2 * each.value:
+        return None
+    if not sums or not all(isinstance(phi.type, VectorType) for phi in sums):
+        return None
+    products = _products(block, sums)
+    return _CountedLoop(block, entered_from, end.targets[1], index, first, step, bound, sums, products)
+
+
+def _keeps_memory(instruction: Instruction) -> bool:
+    """Whether an instruction writes no memory: none but calls of LLVM's arithmetic and prefetches."""
+    if instruction.opcode == "call":
+        return (instruction.callee or "").startswith("llvm.") and "llvm.mem" not in instruction.text
+    return instruction.opcode not in {"store", "fence", "atomicrmw", "cmpxchg"}
+
+
+def _definition(value: Value, defined: Mapping[str, Instruction]) -> Instruction | None:
+    return defined.get(value.name) if isinstance(value, Local) else None
+
+
+def _latch_value(phi: Instruction, block: Block) -> Value:
+    """What a phi of a loop takes from the iteration before."""
+    return next(value for value, name in phi.incoming if name == block.name)
+
+
+def _length(first: Value, end: Value, defined: Mapping[str, Instruction]) -> int | None:
+    """`end - first`, if it is a constant."""
+    if isinstance(first, ConstInt) and isinstance(end, ConstInt):
+        return end.value - first.value
+    total = _definition(end, defined)
+    if total is None or total.opcode != "add" or total.operands[0] != first:
+        return None
+    return total.operands[1].value if isinstance(total.operands[1], ConstInt) else None
+
+
+def _products(block: Block, sums: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions, but for shuffles, that depend on sums."""
+    dependent = {phi.result for phi in sums}
+    products: list[Instruction] = []
+    for instruction in block.instructions:
+        operands = {operand.name for operand in instruction.operands if isinstance(operand, Local)}
+        if instruction.opcode != "phi" and not dependent.isdisjoint(operands):
+            dependent.add(instruction.result)
+            if instruction.opcode not in _BROADCASTS:
+                products.append(instruction)
+    return products
+
+
+@dataclass(eq=False)
+class _Operand:
+    """A register that is loaded in each iteration.
+
+    Attributes:
+        instruction: What loads it, or brings what was loaded to the register's lanes.
+        first, last: Numbers of the products that use it first and last.
+    """
+
+    instruction: Instruction
+    first: int
+    last: int
+
+
+def _operands(loop: _CountedLoop) -> list[_Operand]:
+    """The registers that are loaded for products, in the order of their first uses."""
+    block = loop.block
+    defined = {i.result: i for i in block.instructions}
+    numbers = {id(product): number for number, product in enumerate(loop.products)}
+    loaded: set[str] = set()
+    operands: dict[str, _Operand] = {}
+    number = 0
+    for instruction in block.instructions:
+        number = numbers.get(id(instruction), number)
+        inside = [o.name for o in instruction.operands if isinstance(o, Local) and o.name in defined]
+        if instruction.opcode == "load" and all(_is_address(defined[name], loop, defined) for name in inside):
+            loaded.add(str(instruction.result))
+        elif instruction.opcode in _BROADCASTS and inside and loaded.issuperset(inside):
+            loaded.add(str(instruction.result))
+        else:
+            for name in (name for name in inside if name in loaded):
+                operand = operands.setdefault(name, _Operand(defined[name], number, number))
+                operand.last = number
+    return list(operands.values())
+
+
+def _is_address(instruction: Instruction, loop: _CountedLoop, defined: Mapping[str | None, Instruction]) -> bool:
+    """Whether a value depends on the index only."""
+    if instruction is loop.index:
+        return True
+    inside = [defined[o.name] for o in instruction.operands if isinstance(o, Local) and o.name in defined]
+    return instruction.opcode in _ADDRESSES and all(_is_address(i, loop, defined) for i in inside)
+
+
+def _live(operands: Sequence[_Operand], products: int, ahead: int) -> int:
+    """Most operands that are in registers at a time if each is loaded `ahead` products before its first use."""
+    live = [0] * products
+    for operand in operands:
+        for number in range(max(operand.first - ahead, operand.first - products), operand.last + 1):
+            live[number % products] += 1
+    return max(live, default=0)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Which operands are loaded before each product, by its number.
+
+    Attributes:
+        here: Operands of the same iteration.
+        following: Operands of the next one.
+    """
+
+    here: Mapping[int, list[Instruction]]
+    following: Mapping[int, list[Instruction]]
+
+    @staticmethod
+    def of(operands: Sequence[_Operand], products: int, ahead: int) -> _Places | None:
+        """Places `ahead` products before the first uses, an iteration at most; None if no operand is carried."""
+        here: dict[int, list[Instruction]] = defaultdict(list)
+        following: dict[int, list[Instruction]] = defaultdict(list)
+        for operand in operands:
+            place = max(operand.first - ahead, operand.first - products)
+            (here if place >= 0 else following)[place % products].append(operand.instruction)
+        return _Places(here, following) if following else None
+
+    @property
+    def carried(self) -> list[Instruction]:
+        """The operands that are loaded an iteration before."""
+        return [instruction for number in sorted(self.following) for instruction in self.following[number]]
+
+
+@dataclass(eq=False)
+class _Iteration:
+    """Emits instructions of an iteration, each after those that it depends on.
+
+    Attributes:
+        function: The function.
+        defined: The instructions of the loop, by result.
+        values: What stands for results of the loop.
+        copies: Whether instructions are copied, with fresh names.
+        instructions: What has been emitted.
+    """
+
+    function: Function
+    defined: Mapping[str, Instruction]
+    values: dict[str, Value]
+    copies: bool = True
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+
+    def emit(self, instruction: Instruction) -> None:
+        """Emit an instruction, unless a value stands for its result."""
+        if instruction.result in self.values:
+            return
+        for operand in instruction.operands:
+            if isinstance(operand, Local) and operand.name in self.defined:
+                self.emit(self.defined[operand.name])
+        if instruction.result is not None:
+            name = self.function.names.fresh(instruction.result) if self.copies else instruction.result
+            self.values[instruction.result] = Local(instruction.type, name)
+        if self.copies:
+            used = {o.name for o in instruction.operands if isinstance(o, Local)} | {instruction.result}
+            names = {name: self.values[name] for name in used if name in self.values}
+            instruction = renamed(instruction, names, {name: str(value) for name, value in names.items()})
+        self.instructions.append(instruction)
+
+
+def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _Places) -> None:
+    """Emit loads ahead, and peel the last iteration."""
+    block, carried = loop.block, places.carried
+    defined = {i.result: i for i in block.instructions if i.result is not None}
+    used_outside = {name for name, found in uses(function).items() if any(use.block is not block for use in found)}
+    results = [i for i in block.instructions if i.result in used_outside]
+    ends = {str(phi.result): _latch_value(phi, block) for phi in block.phis}
+
+    entering = _Iteration(function, defined, {str(loop.index.result): loop.first})
+    following = _Iteration(function, defined, {str(loop.index.result): loop.step.value})
+    own = [*block.phis, loop.step, *carried]
+    here = _Iteration(function, defined, {str(i.result): i.value for i in own}, copies=False)
+    phis = block.phis
+    for instruction in carried:
+        entering.emit(instruction)
+        text = f"%{instruction.result} = phi {instruction.type} "
+        phis.append(phi := Instruction("phi", instruction.type, [], text, instruction.result))
+        add_incoming(phi, entering.values[str(instruction.result)], loop.before.name)
+    following.instructions = here.instructions
+    _emit_products(loop, here, places.here, following, places.following)
+    here.emit(block.terminator)
+    for phi, instruction in zip(phis[-len(carried) :], carried, strict=True):
+        add_incoming(phi, following.values[str(instruction.result)], block.name)
+
+    last = Block(function.names.fresh(f"{block.name.removesuffix('.loop')}.last"))
+    last.label = f"\n\n{last.name}:"
+    values = {**ends, **{str(i.result): following.values[str(i.result)] for i in carried}}
+    peeled = _Iteration(function, defined, values)
+    _emit_products(loop, peeled, places.here)
+    for instruction in results:
+        peeled.emit(instruction)
+    leave = Instruction("br", block.terminator.type, [Local(LABEL, loop.exit)], f"br label %{loop.exit}")
+    last.instructions = [*peeled.instructions, leave]
+    for name in {str(i.result) for i in results}:
+        for use in uses(function)[name]:
+            if use.block is not block:
+                set_operand(use.instruction, use.index, peeled.values[name])
+    rename_incoming(function, [loop.exit], block.name, last.name)
+
+    loop.before.instructions[-1:-1] = entering.instructions
+    b = Builder(module, function, loop.before, len(loop.before.instructions) - 1)
+    set_operand(loop.bound, 1, b.sub(loop.bound.operands[1], loop.step.operands[1]))
+    set_operand(block.terminator, 2, last.value)
+    block.instructions = [*phis, loop.step, *here.instructions]
+    function.blocks.insert(function.blocks.index(block) + 1, last)
+
+
+def _emit_products(
+    loop: _CountedLoop,
+    here: _Iteration,
+    loads: Mapping[int, Sequence[Instruction]],
+    following: _Iteration | None = None,
+    loads_of_following: Mapping[int, Sequence[Instruction]] | None = None,
+) -> None:
+    """Emit an iteration's products and calls without results, and loads of operands of it and the following one."""
+    numbers = {id(product): number for number, product in enumerate(loop.products)}
+    for instruction in loop.block.instructions:
+        number = numbers.get(id(instruction))
+        if number is not None:
+            for load in loads.get(number, ()):
+                here.emit(load)
+            for load in (loads_of_following or {}).get(number, ()):
+                assert following is not None
+                following.emit(load)
+        if number is not None or (instruction.is_call and instruction.result is None):
+            here.emit(instruction)
