@@ -114,8 +114,8 @@ _ELEMENTS: Final = ("insert", "insert-loop", "insert-loop", "relu", "fadd", "add
 _MIXTURE: Final = (*_FORMS, "overlaps", "run_time", *("dataflow",) * 6)
 
 PROFILES: Final = {
-    "tiny": Profile(_TINY, 4_000, 400, (*FAMILIES * 3, *MIXED), _MIXTURE, functions=1),
     "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
+    "tiny": Profile(_TINY, 4_000, 400, (*FAMILIES * 3, *MIXED), _MIXTURE, functions=1),
     "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
     "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
     "lines": Profile((1,), 0, 0, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3, shapes=_LINES),
