@@ -46,8 +46,9 @@ def test_limit_of_a_feature() -> None:
     assert not backend_limit(error, NONE, (), is_foreign=False)
 
 
-def test_features_of_a_programs_own_functions_count() -> None:
-    text = """define void @f(ptr %x) "target-features"="+avx512bf16" {
+@pytest.mark.parametrize("drawn", [RandomOptions(functions="+avx512bf16"), RandomOptions(cpu="emeraldrapids")])
+def test_features_of_functions_and_processors_count(drawn: RandomOptions) -> None:
+    text = """define void @f(ptr %x) {
   %v = load <9 x bfloat>, ptr %x, align 1
   %r = call <9 x bfloat> @llvm.trunc.v9bf16(<9 x bfloat> %v)
   store <9 x bfloat> %r, ptr %x, align 1
@@ -56,6 +57,6 @@ def test_features_of_a_programs_own_functions_count() -> None:
 declare <9 x bfloat> @llvm.trunc.v9bf16(<9 x bfloat>)
 """
     program = RandomProgram(text, (), "canonical", typed=False, node=Node())
-    check = Check("avx2", drawn=RandomOptions(functions="+avx512bf16"))
+    check = Check("avx512", drawn=drawn)
     with pytest.raises(RefusedError, match="bfloat with"):
         check_program(program, check, lambda _step: None)
