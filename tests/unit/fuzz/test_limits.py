@@ -46,6 +46,12 @@ def test_limit_of_a_feature() -> None:
     assert not backend_limit(error, NONE, (), is_foreign=False)
 
 
+def test_halves_that_cannot_be_compared() -> None:
+    error = "LLVM ERROR: Cannot select: t122: v16f32 = X86ISD::CMPP t124, t125, TargetConstant:i8<1>"
+    assert "halves" in backend_limit(error, "%v = fcmp olt <9 x half> %x, %y", (), is_foreign=False)
+    assert not backend_limit(error, "%v = fcmp olt <8 x half> %x, %y", (), is_foreign=False)
+
+
 @pytest.mark.parametrize("drawn", [RandomOptions(functions="+avx512bf16"), RandomOptions(cpu="emeraldrapids")])
 def test_features_of_functions_and_processors_count(drawn: RandomOptions) -> None:
     text = """define void @f(ptr %x) {
