@@ -43,6 +43,7 @@ from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayTyp
 from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
 from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.avx512 import TARGET as AVX512
+from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import request_tiles
 from tlx.target.hardware import Caches, CompilerVersions, Dot
 from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts, TileKind
@@ -516,10 +517,11 @@ def _configuration(module: Module, shapes: dict[int, Shape], configurations: dic
 
 
 def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
-    """Number tiles, and request their use from Linux before `main`. Emulated tiles stay values."""
+    """Mend conversions, number tiles, and request their use from Linux before `main`. Emulated tiles stay values."""
     from tlx.ir.builder import Builder, new_function
     from tlx.ir.transform import add_constructor
 
+    saturate_in_float(module, emulate_matrix=emulate_matrix, request_permission=request_permission)
     if not emulate_matrix:
         number_tiles(module)
     if not request_permission or not any("tileloadd" in d for d in module.declarations):

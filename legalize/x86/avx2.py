@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.x86 import TRIPLES
+from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
 from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, WideningLoads, swapped
@@ -66,6 +67,7 @@ TARGET: Final = Target(
     triples=TRIPLES,
     features=("+avx2", "+fma", "+f16c"),
     compilers=CompilerVersions(features={"avxvnniint8": 16, "avxneconvert": 16}),
+    finish=saturate_in_float,
     vector_bytes=32,
     registers=16,
     dots=(

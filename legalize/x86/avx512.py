@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
 from tlx.legalize.x86 import TRIPLES
+from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
 from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes, swapped
@@ -174,6 +175,7 @@ TARGET: Final = Target(
     title="x86-64 with AVX-512, BF16 and VNNI",
     triples=TRIPLES,
     features=("+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512bf16", "+avx512vnni", "+f16c", "+fma"),
+    finish=saturate_in_float,
     vector_bytes=64,
     registers=32,
     dots=(

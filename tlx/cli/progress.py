@@ -28,7 +28,7 @@ class ProgressBars:
 
     @contextmanager
     def watch(self, label: str, length: int) -> Generator[Step]:
-        """Show a bar while the context lasts; nothing if the standard error is no terminal.
+        """Show a bar while the context lasts; nothing if the standard error is no terminal, or cannot move its cursor.
 
         Args:
             label: Text before the bar.
@@ -37,7 +37,7 @@ class ProgressBars:
         Yields:
             A function `step(text, count=1)`: counts steps, a negative number takes some back, and shows a text.
         """
-        if not sys.stderr.isatty():
+        if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield _ignore
             return
         fill = "#" if os.environ.get("NO_COLOR") else click.style("#", fg="green")

@@ -303,7 +303,8 @@ def _run(
             raise
         raise RefusedError(error.message) from None
     except CodegenError as error:
-        reason = backend_limit(error.message, program.text, check.drawn.features, is_foreign=bool(check.emulator))
+        features = check.drawn.machine_features(target)
+        reason = backend_limit(error.message, program.text, features, is_foreign=bool(check.emulator))
         if reason:
             raise RefusedError(reason) from None
         raise

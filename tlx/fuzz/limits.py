@@ -34,6 +34,12 @@ BACKEND_LIMITS: Final = (
         is_foreign=False,
     ),
     BackendLimit(
+        "LLVM's backend cannot compare more than 8 halves with AVX-512 but without AVX512BW",
+        r"Cannot select: \S+ v16f32 = X86ISD::CMPP |X86ISelLowering\.cpp:\d+: llvm::SDValue LowerVSETCC\(",
+        r"<(?:9|\d\d+) x half>",
+        is_foreign=False,
+    ),
+    BackendLimit(
         "LLVM's backend for Power cannot pass bfloat",
         r"Cannot select: \S+ \S+ = (?:bf16_to_fp|fp_to_bf16)\b",
         r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",

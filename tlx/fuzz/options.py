@@ -77,6 +77,11 @@ class RandomOptions:
             decision_seed=self.decision_seed,
         )
 
+    def machine_features(self, target: Target) -> tuple[str, ...]:
+        """Features that the options add or remove, `+a` or `-b`: those of the processor as well."""
+        processor = target.cpus[self.cpu].features if self.cpu in target.cpus else ()
+        return (*self.features, *self.functions.split(","), *(f"+{f}" for f in processor))
+
     def compiled_for(self, text: str) -> str:
         """A module whose functions have the attribute `target-features` of these options."""
         return _DEFINE.sub(rf'\1 "target-features"="{self.functions}"\2', text) if self.functions else text
@@ -186,9 +191,8 @@ def is_runnable(drawn: RandomOptions, target: Target, flags: frozenset[str]) -> 
     """Whether a machine with these flags that runs the target's code also runs it with these options."""
     if drawn.cpu.startswith(_VENDOR_CPUS):
         return False
-    processor = target.cpus[drawn.cpu].features if drawn.cpu in target.cpus else ()
-    wanted = (*drawn.features, *drawn.functions.split(","), *(f"+{f}" for f in processor))
-    return all(f[1:] in _TUNING_FEATURES or has_feature(f[1:], flags) for f in wanted if f.startswith("+"))
+    wanted = (f for f in drawn.machine_features(target) if f.startswith("+"))
+    return all(f[1:] in _TUNING_FEATURES or has_feature(f[1:], flags) for f in wanted)
 
 
 def _random_machine(target: Target, dice: random.Random) -> RandomOptions:

@@ -231,6 +231,14 @@ class TileKind:
             msg = "sums of one kind of tiles have one width"
             raise ValueError(msg)
 
+    def fits(self, rows: int, columns: int) -> bool:
+        """Whether the inner loop may have a grid of so many accumulators.
+
+        One row of them may take all tile registers but two: for a tile of A, and for one of B at a time.
+        """
+        in_row = self.registers - 2 if self.operands_take_tiles else 0
+        return rows * columns <= max(self.grid[0] * self.grid[1], in_row if rows == 1 else 0)
+
     def rows_for(self, extent: int) -> int:
         """Rows of an accumulator, where as few as possible cover `extent` rows: equal ones if they may have fewer.
 

@@ -136,11 +136,14 @@ def test_markdown() -> None:
 
 def test_expectations() -> None:
     bf16 = made(1.0, types="bf16", variant="blocked vnni fused")
-    assert tables.expectation(made(1.0)) == 0.97
-    assert tables.expectation(bf16) == 0.97
-    assert tables.expectation({**bf16, "variant": "flat fused"}) == 1.2
-    assert tables.expectation({**bf16, "variant": "flat fused", "peak_loop": "dot product (avx512bf16)"}) == 0.97
-    assert tables.expectation({**bf16, "peak_loop": "tdpbf16ps"}) == 1.0
+    flat = {**bf16, "variant": "flat fused"}
+    for target in ("avx2", "avx512", "amx"):
+        assert tables.expectation(target, made(1.0)) == 0.97
+    assert tables.expectation("avx2", bf16) == 0.97
+    assert tables.expectation("avx2", flat) == 1.2
+    assert tables.expectation("avx512", flat) == 0.97, "it has dot products"
+    for cell in (bf16, flat, {**bf16, "peak_loop": "2 read, 1 written"}):
+        assert tables.expectation("amx", cell) == 1.0, "tile products, whatever bounds a cell"
 
 
 def test_reports_are_merged(tmp_path: Path) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tlx.fuzz.check import Check, RefusedError, check_program
+from tlx.fuzz.generation.model import Node
+from tlx.fuzz.generation.programs import RandomProgram
 from tlx.fuzz.limits import backend_limit
+from tlx.fuzz.options import RandomOptions
 
 SPILL = 'Assertion `... && "Emergency spill slot is out of reach"\' failed.'
 NO_BFLOAT = "LLVM ERROR: Cannot select: t335: f32 = bf16_to_fp t337\n    t337: i32 = and t338, Constant:i32<65535>"
@@ -40,3 +44,31 @@ def test_limit_of_a_feature() -> None:
     error = "LLVM ERROR: Cannot select: t1: v32bf16 = vector_shuffle t2, t3"
     assert "avx512bf16" in backend_limit(error, NONE, ("+avx512bf16",), is_foreign=False)
     assert not backend_limit(error, NONE, (), is_foreign=False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "LLVM ERROR: Cannot select: t122: v16f32 = X86ISD::CMPP t124, t125, TargetConstant:i8<1>",
+        "X86ISelLowering.cpp:24520: llvm::SDValue LowerVSETCC(llvm::SDValue, const llvm::X86Subtarget&): Assertion",
+    ],
+)
+def test_halves_that_cannot_be_compared(error: str) -> None:
+    assert "halves" in backend_limit(error, "%v = fcmp olt <9 x half> %x, %y", (), is_foreign=False)
+    assert not backend_limit(error, "%v = fcmp olt <8 x half> %x, %y", (), is_foreign=False)
+
+
+@pytest.mark.parametrize("drawn", [RandomOptions(functions="+avx512bf16"), RandomOptions(cpu="emeraldrapids")])
+def test_features_of_functions_and_processors_count(drawn: RandomOptions) -> None:
+    text = """define void @f(ptr %x) {
+  %v = load <9 x bfloat>, ptr %x, align 1
+  %r = call <9 x bfloat> @llvm.trunc.v9bf16(<9 x bfloat> %v)
+  store <9 x bfloat> %r, ptr %x, align 1
+  ret void
+}
+declare <9 x bfloat> @llvm.trunc.v9bf16(<9 x bfloat>)
+"""
+    program = RandomProgram(text, (), "canonical", typed=False, node=Node())
+    check = Check("avx512", drawn=drawn)
+    with pytest.raises(RefusedError, match="bfloat with"):
+        check_program(program, check, lambda _step: None)

@@ -28,6 +28,7 @@ from tlx.bench.report import (
     share_of_peak,
 )
 from tlx.diagnostics import UsageError
+from tlx.target.lookup import find_target
 
 RUNS: Final = "paper"
 REFERENCE: Final = "libxsmm"
@@ -76,14 +77,15 @@ def to_reference(cell: Record) -> float | None:
     return cell.get("to_peers", {}).get(REFERENCE)
 
 
-def expectation(cell: Record) -> float:
-    """The least share of libxsmm's speed that is expected of a cell."""
+def expectation(target: str, cell: Record) -> float:
+    """The least share of libxsmm's speed that is expected of a cell measured on a target of this name."""
     if cell["types"] == "f32":
         return _FLOAT
-    if cell["peak_loop"].startswith("tdp"):
+    machine = find_target(target)
+    if any(dot.lhs[0] == "bfloat" for dot in machine.usable_matrix_dots):
         return _TILES
     flat = "vnni" not in cell["variant"].split()
-    converted = cell["peak_loop"].startswith("multiply-add")  # there are no dot products of bfloat
+    converted = all(dot.lhs[0] != "bfloat" for dot in machine.usable_dots)
     return _CONVERTED_FLAT if flat and converted else _FLOAT
 
 
@@ -91,9 +93,9 @@ def shortfalls(report: Record) -> Iterator[tuple[Record, Record, float]]:
     """Runs and cells that are slower than expected, with the expected share."""
     for run in report[RUNS]:
         for cell in run["cells"]:
-            share = to_reference(cell)
-            if share is not None and share < expectation(cell):
-                yield run, cell, expectation(cell)
+            share, expected = to_reference(cell), expectation(run["target"], cell)
+            if share is not None and share < expected:
+                yield run, cell, expected
 
 
 def heading() -> str:

@@ -90,6 +90,7 @@ _FORMS: Final = (*("product",) * 5, "sums", "sums", "update", "chain", "batch", 
 _PRODUCTS: Final = ("product",) * 4 + ("sums", "update", "chain")
 _SMALL: Final = (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 16, 17, 23, 31, 32, 32, 33, 47, 48, 64, 64, 65, 97, 100)
 _EXTENTS: Final = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 64, 65)
+_TINY: Final = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
 _SHAPES: Final = (
     (1, 4096, 64),
     (4096, 1, 31),
@@ -110,8 +111,11 @@ _TILES: Final = (1, 3, 16, 17, 31, 32, 32, 33, 48, 63, 64, 64, 65, 96, 100, 128,
 
 _ELEMENTS: Final = ("insert", "insert-loop", "insert-loop", "relu", "fadd", "add", "select", "transpose", "loop")
 
+_MIXTURE: Final = (*_FORMS, "overlaps", "run_time", *("dataflow",) * 6)
+
 PROFILES: Final = {
     "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
+    "tiny": Profile(_TINY, 4_000, 400, (*FAMILIES * 3, *MIXED), _MIXTURE, functions=1),
     "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
     "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
     "lines": Profile((1,), 0, 0, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3, shapes=_LINES),
@@ -128,7 +132,7 @@ PROFILES: Final = {
     "tiles-any": Profile(_TILES, 2_000_000, 80_000, TILED, _PRODUCTS),
     "tiles-large": Profile((*_LARGE, *_TILES, 4096, 4097), 60_000_000, 2_000_000, TILED, _PRODUCTS, functions=3),
 }
-"""Profiles by name. `shapes` are the extreme ones.
+"""Profiles by name. `shapes` are the extreme ones; `tiny` is one function of any form, for campaigns of many programs.
 
 In `tiles`, rows from which tiles are loaded in place are a multiple of 4 bytes apart: LLVM's scalarisation of tile
 loads counts in 32-bit words.

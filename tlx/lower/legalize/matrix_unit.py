@@ -147,7 +147,7 @@ class TileProducts:
         are_whole = acc.shape == grid.shape and lhs.shape[0] == acc.shape[0]
         are_groups = least <= depth <= kind.step_bytes * kind.unroll and depth % grid.group_bytes == 0
         is_left = self.unit.a_layout == "rows" or self.packed_a(op.tensors[1]) is not None
-        fits = are_whole and are_groups and is_left and grid.rows * grid.columns <= kind.grid[0] * kind.grid[1]
+        fits = are_whole and are_groups and is_left and kind.fits(grid.rows, grid.columns)
         return grid if fits else None
 
 
@@ -445,9 +445,9 @@ class MatrixLegalizer(VectorLegalizer):
         sums: list[Value] = []
         for index, start in enumerate(starts):
             row, column = divmod(index, columns)
-            if column not in b or row == self.unit.max_uses:
+            if column not in b or (row and row % self.unit.max_uses == 0):
                 b[column] = self._load_b(rhs, column, grid, groups)
-            if row not in a or column == self.unit.max_uses:
+            if row not in a or (column and column % self.unit.max_uses == 0):
                 a[row] = self._load_a(lhs, row, grid, groups)
             self._store_pending(1)
             sums.append(operations.product(groups, start(), a[row][0], b[column][0]))

@@ -52,16 +52,16 @@ def matrix_grid(knobs: Knobs, kind: TileKind, rows: int) -> tuple[int, int] | No
         raise UsageError(f"ahead={knobs.ahead}: a matrix unit's kernel does not prefetch")
     if knobs.tile is None:
         return None
-    most = kind.grid[0] * kind.grid[1]
-    fit = [(p, q) for p in range(1, most + 1) for q in range(1, most + 1) if p * q <= most]
+    counts = range(1, kind.registers + 1)
+    fit = [(p, q) for p in counts for q in counts if kind.fits(p, q)]
     for height in dict.fromkeys((rows, kind.rows)):
         grid = knobs.tile[0] // height, knobs.tile[1] // kind.columns
         if (grid[0] * height, grid[1] * kind.columns) == knobs.tile and grid in fit:
             return grid
-    largest = sorted((p * kind.rows, q * kind.columns) for p, q in fit if p * q == most)
+    largest = [(p * kind.rows, q * kind.columns) for p, q in fit if not kind.fits(p + 1, q) and not kind.fits(p, q + 1)]
     raise UsageError(
-        f"tile {value_text(knobs.tile)}: the matrix unit adds up to {most} tiles of {kind.rows}x{kind.columns} "
-        f"side by side; {_listed(largest)} fit"
+        f"tile {value_text(knobs.tile)}: the matrix unit adds up tiles of {kind.rows}x{kind.columns} side by side; "
+        f"at most {_listed(largest)} fit"
     )
 
 
