@@ -99,13 +99,18 @@ def emit_elementwise(
         if target.selects_nan or operation.callee not in _NAN_EXTREMES:
             return best
         return with_nan(b, best, *registers)
-    if operation.callee in ("llvm.fshl", "llvm.fshr") and element == I64 and not target.funnel_shifts:
+    if needs_single_shifts(target, operation, element):
         return _funnel_shift(b, operation.callee, *registers)
     if operation.predicate == "ult" and opcode == "fcmp" and not target.selects_nan:  # LLVM would make it ordered
         operation, registers = ElementwiseOp("fcmp", operation.flags, "ugt"), registers[::-1]
     if operation.callee == "llvm.fmuladd" and target.fused:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
     return operation.emit(b, _register(registers, element), registers)
+
+
+def needs_single_shifts(target: Target, operation: ElementwiseOp, element: Type) -> bool:
+    """Whether an operation is a funnel shift that LLVM compiles wrong."""
+    return operation.callee in ("llvm.fshl", "llvm.fshr") and element == I64 and not target.funnel_shifts
 
 
 def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:
