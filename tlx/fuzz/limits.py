@@ -39,9 +39,9 @@ BACKEND_LIMITS: Final = (
         r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",
     ),
     BackendLimit(
-        "LLVM's backend cannot pass vectors of thousands of elements without optimisation",
+        "LLVM's backend cannot pass vectors of hundreds of elements without optimisation",
         r"Emergency spill slot is out of reach|Incomplete scavenging after 2nd pass",
-        r"(?m)^define [^{]*<\d{4,} x ",
+        r"(?m)^define [^{]*<\d{3,} x ",
     ),
     BackendLimit(
         "LLVM's backend for Hexagon cannot reduce half a register of i1",

@@ -14,10 +14,24 @@ from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.rewrite import definitions
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, I64, FloatType, Type, VectorType, scalar_of, vector_of
+from tlx.ir.types import (
+    BFLOAT,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    I32,
+    I64,
+    FloatType,
+    IntType,
+    Type,
+    VectorType,
+    scalar_of,
+    vector_of,
+)
 from tlx.ir.values import Aggregate, ConstFloat, Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     ROUNDINGS,
+    SATURATING,
     as_bits,
     compare,
     convert_register,
@@ -27,6 +41,7 @@ from tlx.lower.legalize.conversions import (
     fma_rounded_to_odd,
     in_float_pairs,
     rounded_to_integer,
+    saturated,
     works_on_float_pairs,
 )
 from tlx.lower.legalize.math import emit_math_function
@@ -92,6 +107,9 @@ def emit_elementwise(
         return rounded_to_integer(b, operation.callee.removeprefix("llvm."), registers[0])
     if operation.callee == "llvm.roundeven":  # the same, and backends that lack it have rint
         operation = ElementwiseOp("call", operation.flags, "", "llvm.rint")
+    if operation.callee in SATURATING and not target.saturates:
+        assert isinstance(element, IntType)
+        return saturated(b, operation.callee, registers[0], element)
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES:
@@ -99,18 +117,26 @@ def emit_elementwise(
         if target.selects_nan or operation.callee not in _NAN_EXTREMES:
             return best
         return with_nan(b, best, *registers)
-    if needs_single_shifts(target, operation, element):
+    if operation.callee in _FUNNEL_SHIFTS and is_miscompiled(target, operation, element):
         return _funnel_shift(b, operation.callee, *registers)
-    if operation.predicate == "ult" and opcode == "fcmp" and not target.selects_nan:  # LLVM would make it ordered
+    if opcode == "fcmp" and is_miscompiled(target, operation, element):
         operation, registers = ElementwiseOp("fcmp", operation.flags, "ugt"), registers[::-1]
     if operation.callee == "llvm.fmuladd" and target.fused:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
     return operation.emit(b, _register(registers, element), registers)
 
 
-def needs_single_shifts(target: Target, operation: ElementwiseOp, element: Type) -> bool:
-    """Whether an operation is a funnel shift that LLVM compiles wrong."""
-    return operation.callee in ("llvm.fshl", "llvm.fshr") and element == I64 and not target.funnel_shifts
+_FUNNEL_SHIFTS: Final = ("llvm.fshl", "llvm.fshr")
+
+
+def is_miscompiled(target: Target, operation: ElementwiseOp, element: Type) -> bool:
+    """Whether LLVM compiles an operation wrong that other instructions can replace.
+
+    These are funnel shifts of i64, and the comparison `ult`, which LLVM makes ordered in selects.
+    """
+    if operation.callee in _FUNNEL_SHIFTS:
+        return element == I64 and not target.funnel_shifts
+    return operation.opcode == "fcmp" and operation.predicate == "ult" and not target.selects_nan
 
 
 def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:

@@ -14,9 +14,9 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import replace_uses, set_operand, uses
-from tlx.ir.types import I1, VectorType, bits_of, bytes_of, scalar_of
+from tlx.ir.types import BFLOAT, HALF, I1, VectorType, bits_of, bytes_of, scalar_of
 from tlx.ir.values import int_elements
-from tlx.lower.legalize.elementwise import emit_elementwise, nan_operands, needs_single_shifts, with_nan
+from tlx.lower.legalize.elementwise import emit_elementwise, is_miscompiled, nan_operands, with_nan
 from tlx.lower.legalize.memory import load_whole, store_part
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.target import Target
@@ -27,7 +27,7 @@ _FEATURES: Final = re.compile(r'("target-features"="[^"]*)"')
 def replace_operations(module: Module, functions: Iterable[Function], target: Target) -> None:
     """Replace operations on vectors that LLVM compiles wrong, as kernels do.
 
-    These are funnel shifts of i64, and selects of the lesser or greater of two numbers, which lose NaN.
+    These are funnel shifts of i64, and comparisons and selects of the lesser or greater of two numbers, which lose NaN.
     """
     for function in functions if not (target.selects_nan and target.funnel_shifts) else ():
         numbers = {} if target.selects_nan else nan_operands(function)
@@ -36,14 +36,16 @@ def replace_operations(module: Module, functions: Iterable[Function], target: Ta
                 operation, type_ = ElementwiseOp.of(instruction), instruction.type
                 if operation is None or instruction.result is None or not isinstance(type_, VectorType):
                     continue
-                is_shift = needs_single_shifts(target, operation, type_.element)
-                if not is_shift and instruction.result not in numbers:
+                if scalar_of(instruction.operands[0].type) in (BFLOAT, HALF):
+                    continue  # LLVM computes them in float
+                is_replaced = is_miscompiled(target, operation, type_.element)
+                if not is_replaced and instruction.result not in numbers:
                     continue
                 b = Builder(module, function, block, block.instructions.index(instruction) + 1)
                 b.span = instruction.span
                 users = uses(function).get(instruction.result, [])
-                if is_shift:
-                    operands = instruction.args
+                if is_replaced:
+                    operands = instruction.args if operation.opcode == "call" else instruction.operands
                     sources = [scalar_of(operand.type) for operand in operands]
                     value = emit_elementwise(b, target, operation, type_.element, sources, operands)
                     block.instructions.remove(instruction)
