@@ -122,6 +122,7 @@ TARGET: Final = _of_length(
         title="AArch64 with SME (float, bfloat, half, bytes)",
         features=("+sme", *NEON.features),
         compilers=CompilerVersions(19),
+        saturates=False,  # LLVM 22 crashes on them in streaming mode
         finish=_finish,
         at_width=_of_length,
         widths=(16, 32, 64),

@@ -48,6 +48,7 @@ TARGET: Final = Target(
     widened_bytes=(64,),
     selects_nan=False,  # LLVM's minimum and maximum lose it
     funnel_shifts=False,  # LLVM's shift by the whole amount, not modulo 64, and by 64 less zero
+    shuffles=False,  # LLVM fills a register with the lowest byte of the most frequent word
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", _vrmpybus),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", swapped(_vrmpybus)),

@@ -45,13 +45,13 @@ BACKEND_LIMITS: Final = (
         r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",
     ),
     BackendLimit(
-        "LLVM's backend cannot pass vectors of thousands of elements without optimisation",
+        "LLVM's backend cannot pass vectors of hundreds of elements without optimisation",
         r"Emergency spill slot is out of reach|Incomplete scavenging after 2nd pass",
-        r"(?m)^define [^{]*<\d{4,} x ",
+        r"(?m)^define [^{]*<\d{3,} x ",
     ),
     BackendLimit(
         "LLVM's backend for Hexagon cannot reduce half a register of i1",
-        r"(?s)v64i1 = truncate.*Unhandled HVX operation",
+        r"v64i1 = truncate",
         r"@llvm\.vector\.reduce\.\w+\.v64i1",
     ),
     BackendLimit("LLVM takes too long for another machine's code", r"LLVM took more than \d+ s of CPU time"),

@@ -211,6 +211,11 @@ def zero(type_: Type) -> Constant:
     return Keyword(type_, "zeroinitializer")
 
 
+def is_zeros(value: Value) -> bool:
+    """Whether a value is the constant `zeroinitializer`."""
+    return isinstance(value, Keyword) and value.word == "zeroinitializer"
+
+
 def is_undefined(value: Value) -> bool:
     """Whether a value is `undef` or `poison`: any value may replace it."""
     return isinstance(value, Keyword) and value.word in ("undef", "poison")

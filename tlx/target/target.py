@@ -110,6 +110,9 @@ class Target:
         selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
             and maxima select a constant NaN.
         funnel_shifts: Whether LLVM's `fshl` and `fshr` of i64 are right; else single shifts are used.
+        shuffles: Whether LLVM compiles all shuffles of vectors, and vectors of i1, of a program's own functions right;
+            else such functions are compiled without vectors.
+        saturates: Whether LLVM compiles saturating conversions of floats to integers; else they are comparisons.
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
         float_instructions: Instructions for mathematical functions, if there are any.
@@ -180,6 +183,8 @@ class Target:
     rounds: bool = False
     selects_nan: bool = True
     funnel_shifts: bool = True
+    shuffles: bool = True
+    saturates: bool = True
     bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
     power_of_two: Callable[[Builder, Value], Value] | None = None

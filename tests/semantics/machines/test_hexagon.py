@@ -268,3 +268,123 @@ def test_funnel_shifts() -> None:
         evaluate(module, f"{name}_{type_}", x, exact)
         np.testing.assert_array_equal(found, exact, f"{name} of {type_}")
     code.close()
+
+
+FLAT = "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
+KERNEL_SELECT = f"""
+define void @kernel_{{name}}_{{type}}(ptr %x, ptr %y, ptr %z) {{{{
+  %t = call token @llvm.tensor.load(ptr elementtype({{type}}) %x, <1 x i32> <i32 100>, {FLAT}, <1 x i32> <i32 100>)
+  %u = call token @llvm.tensor.load(ptr elementtype({{type}}) %y, <1 x i32> <i32 100>, {FLAT}, <1 x i32> <i32 100>)
+  %v = call <100 x {{type}}> @llvm.tensor.tovector(token %t)
+  %w = call <100 x {{type}}> @llvm.tensor.tovector(token %u)
+  %c = fcmp {{name}} <100 x {{type}}> %v, %w
+  %r = select <100 x i1> %c, <100 x {{type}}> %v, <100 x {{type}}> %w
+  %a = call token @llvm.tensor.typeinfo(<100 x {{type}}> %r, <1 x i32> <i32 100>, {FLAT})
+  call void @llvm.tensor.store(ptr elementtype({{type}}) %z, token %a, <1 x i32> <i32 100>)
+  ret void
+}}}}
+"""
+OWN_SELECT = f"""
+define void @own_{{name}}_{{type}}(ptr %x, ptr %y, ptr %z) {{{{
+  %a = load <100 x {{type}}>, ptr %x, align 4
+  %b = load <100 x {{type}}>, ptr %y, align 4
+  %v = shufflevector <100 x {{type}}> %a, <100 x {{type}}> %a, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %w = shufflevector <100 x {{type}}> %b, <100 x {{type}}> %b, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %c = fcmp {{name}} <4 x {{type}}> %v, %w
+  %r = select <4 x i1> %c, <4 x {{type}}> %v, <4 x {{type}}> %w
+  store <4 x {{type}}> %r, ptr %z, align 4
+  %t = call token @llvm.tensor.load(ptr elementtype({{type}}) %x, <1 x i32> <i32 96>, {FLAT}, <1 x i32> <i32 96>)
+  %to = getelementptr {{type}}, ptr %z, i32 4
+  call void @llvm.tensor.store(ptr elementtype({{type}}) %to, token %t, <1 x i32> <i32 96>)
+  ret void
+}}}}
+"""
+
+
+@pytest.mark.parametrize("opt_level", quick([0, 2]))
+def test_selected_nan(opt_level: int) -> None:
+    """LLVM makes minima and maxima of selects, which ignore NaN, and an ordered comparison of `ult` at -O0."""
+    predicates = [f"{order}{sense}" for order in "ou" for sense in ("gt", "ge", "lt", "le")]
+    cases = [(name, type_) for name in predicates for type_ in ("float", "double")]
+    templates = {"kernel": KERNEL_SELECT, "own": OWN_SELECT}
+    text = "".join(template.format(name=name, type=type_) for template in templates.values() for name, type_ in cases)
+    code, module = HVX.compile(text, opt_level=opt_level), parse(text)
+    random = np.random.default_rng(5)
+    for name, type_ in cases:
+        numbers = np.array([1, 2, np.nan, -3, 0], programs.DTYPES[type_])
+        x, y = random.choice(numbers, 100), random.choice(numbers, 100)
+        x[:4], y[:4] = [1, np.nan, np.nan, 2], [np.nan, 5, np.nan, -1]
+        for kind in templates:
+            found, exact = np.zeros_like(x), np.zeros_like(x)
+            code[f"{kind}_{name}_{type_}"](x, y, found)
+            evaluate(module, f"{kind}_{name}_{type_}", x, y, exact)
+            np.testing.assert_array_equal(found, exact, err_msg=f"{kind} {name} of {type_}")
+    code.close()
+
+
+LARGEST = """
+define void @entry(ptr %x, ptr %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 30, i32 31>, FLAT,
+      <2 x i32> <i32 30, i32 31>)
+  %r = call <30 x float> @llvm.tensor.reduce.max(token %t, <2 x i32> <i32 1, i32 31>, <2 x i32> <i32 1, i32 1>)
+  %u = call token @llvm.tensor.typeinfo(<30 x float> %r, <2 x i32> <i32 30, i32 1>, FLAT)
+  call void @llvm.tensor.store(ptr elementtype(float) %y, token %u, <2 x i32> <i32 30, i32 1>)
+  ret void
+}
+""".replace("FLAT", "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer")
+
+
+def test_nan_of_reductions() -> None:
+    """Each row's maximum is NaN wherever the row has one."""
+    x = np.random.default_rng(2).normal(size=(30, 31)).astype(np.float32)
+    x[np.arange(0, 30), np.arange(30)] = np.nan
+    x[::5] = 1
+    y = np.zeros(30, np.float32)
+    code = HVX.compile(LARGEST, opt_level=0)
+    code.entry(x.reshape(-1), y)
+    np.testing.assert_array_equal(y, x.max(1))
+    code.close()
+
+
+PRESENT = [i % 32 for i in range(128)]
+SCATTERED = f"""
+define void @entry(ptr %x, ptr %y, ptr %shifted) {{
+  %t = call token @llvm.tensor.load(ptr elementtype(i8) %x, <1 x i32> <i32 32>, {FLAT}, <1 x i32> <i32 32>)
+  %v = call <32 x i8> @llvm.tensor.tovector(token %t)
+  %s = shufflevector <32 x i8> %v, <32 x i8> %v, <128 x i32> <{", ".join(f"i32 {i}" for i in PRESENT)}>
+  store <128 x i8> %s, ptr %y, align 1
+  %n = load <4 x i64>, ptr %x, align 1
+  %z = call <4 x i64> @llvm.fshl.v4i64(<4 x i64> %n, <4 x i64> %n, <4 x i64> <i64 0, i64 64, i64 65, i64 3>)
+  store <4 x i64> %z, ptr %shifted, align 1
+  ret void
+}}
+declare <4 x i64> @llvm.fshl.v4i64(<4 x i64>, <4 x i64>, <4 x i64>)
+"""
+
+
+@pytest.mark.parametrize("opt_level", quick([2, 0]))
+def test_vectors_of_programs(opt_level: int) -> None:
+    """LLVM fills a register with the lowest byte of the most frequent word, and shifts i64 by the whole amount."""
+    x = np.random.default_rng(1).integers(-128, 128, 32).astype(np.int8)
+    y, shifted = np.zeros(128, np.int8), np.zeros(4, np.int64)
+    code = HVX.compile(SCATTERED, opt_level=opt_level)
+    code.entry(x, y, shifted)
+    np.testing.assert_array_equal(y, x[PRESENT])
+    words = x.view(np.uint64)
+    amounts = np.array([0, 0, 1, 3], np.uint64)
+    rotated = np.where(amounts, words << amounts | words >> (64 - amounts) % 64, words)
+    np.testing.assert_array_equal(shifted.view(np.uint64), rotated)
+    code.close()
+
+
+def test_products_with_one_row_of_bytes() -> None:
+    """LLVM crashes on bytes interleaved with zeros; K is one, so that three of four rows are zeros."""
+    for shape in ((97, 47, 1), (65, 47, 1), (16, 255, 1)):
+        text = programs.product_text("smma", shape)
+        found, *operands = programs.product_arguments("smma", shape)
+        exact = found.copy()
+        code = HVX.compile(text, opt_level=3)
+        code.entry(found, *operands)
+        evaluate(parse(text), "_".join(["smma", *map(str, shape)]), exact, *operands)
+        np.testing.assert_array_equal(found, exact)
+        code.close()

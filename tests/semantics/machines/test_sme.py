@@ -196,3 +196,39 @@ def test_za_that_a_caller_has_left_to_be_saved(caller: str, shape: tuple[int, in
     np.testing.assert_array_equal(saved, za)
     assert block[0] == 0
     code.close()
+
+
+SATURATING = """
+define void @{name}_{source}_{to}(ptr %x, ptr %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype({source}) %x, <1 x i32> <i32 400>, FLAT, <1 x i32> <i32 400>)
+  %v = call <400 x {source}> @llvm.tensor.tovector(token %t)
+  %r = call <400 x {to}> @llvm.{name}.v400{to}.v400f{bits}(<400 x {source}> %v)
+  %u = call token @llvm.tensor.typeinfo(<400 x {to}> %r, <1 x i32> <i32 400>, FLAT)
+  call void @llvm.tensor.store(ptr elementtype({to}) %y, token %u, <1 x i32> <i32 400>)
+  ret void
+}}
+declare <400 x {to}> @llvm.{name}.v400{to}.v400f{bits}(<400 x {source}>)
+""".replace("FLAT", "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer")
+
+
+def test_saturating_conversions() -> None:
+    """They are comparisons: LLVM crashes on the intrinsics in streaming mode."""
+    edges = [2.0**7, 2.0**15, 2.0**31, 2.0**32, 2.0**63, 2.0**64, 1e300]
+    numbers = np.resize([np.nan, np.inf, -np.inf, 0.9, -0.9, -1.5, *edges, *(-e for e in edges)], 400)
+    cases = [
+        (f"fpto{sign}i.sat", source, bits, f"i{width}")
+        for sign in "su"
+        for source, bits in (("half", 16), ("float", 32), ("double", 64))
+        for width in (8, 16, 32, 64)
+    ]
+    text = "".join(SATURATING.format(name=n, source=s, bits=bits, to=to) for n, s, bits, to in cases)
+    code, module = SME256.compile(text), parse(text)
+    for name, source, _, to in cases:
+        with np.errstate(over="ignore"):
+            x = numbers.astype(programs.DTYPES[source])
+        found, exact = np.zeros((2, 400), f"i{int(to[1:]) // 8}")
+        code[f"{name}_{source}_{to}"](x, found)
+        evaluate(module, f"{name}_{source}_{to}", x, exact)
+        np.testing.assert_array_equal(found, exact, err_msg=f"{name} from {source} to {to}")
+    code.close()
+    assert not re.search(r"call .*\.sat\.", code.lowered)

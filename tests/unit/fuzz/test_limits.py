@@ -23,8 +23,8 @@ NONE = "define void @f(ptr %x) {\n  %v = load <3860 x bfloat>, ptr %x\n}\n"
 @pytest.mark.parametrize(
     ("error", "program", "reason"),
     [
-        (SPILL, LARGE, "thousands of elements"),
-        ("LLVM ERROR: Incomplete scavenging after 2nd pass", LARGE, "thousands of elements"),
+        (SPILL, LARGE, "hundreds of elements"),
+        ("LLVM ERROR: Incomplete scavenging after 2nd pass", LARGE, "hundreds of elements"),
         (NO_BFLOAT, BFLOAT, "bfloat"),
         (NO_TRUTH, TRUTH, "i1"),
         (SLOW, NONE, "too long"),

@@ -34,6 +34,8 @@ from tlx.ir.values import (
     const_ints,
     const_vector,
     fold_integers,
+    is_zeros,
+    zero,
 )
 
 
@@ -192,13 +194,18 @@ class ValueBuilder:
         return self.value("extractelement", type_.element, [vector, position], body, name)
 
     def shuffle(self, first: Value, second: Value | None, mask: Sequence[int], name: str = "") -> Value:
-        """`shufflevector`; negative mask entries are undefined lanes; the identity needs no instruction."""
+        """`shufflevector`; negative mask entries are undefined lanes.
+
+        The identity, and what has only zeros, need no instruction.
+        """
         type_ = first.type
         if not isinstance(type_, VectorType):
             msg = f"shufflevector of {type_}"
             raise TypeError(msg)
         if tuple(mask) == tuple(range(type_.count)):
             return first
+        if is_zeros(first) and (second is None or is_zeros(second)):
+            return zero(vector_of(len(mask), type_.element))
         other = second if second is not None else Keyword(type_, "undef")
         lanes = _shuffle_mask(tuple(mask))
         body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"

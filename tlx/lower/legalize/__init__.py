@@ -27,13 +27,14 @@ from tlx.lower.context import (
     FEATURES_ATTRIBUTE,
     LoweringContext,
     is_kernel,
+    is_nest,
     wants_target,
     without_unfit_vectors,
 )
-from tlx.lower.legalize.bfloat import without_bfloat
+from tlx.lower.legalize.backend.bfloat import without_bfloat
+from tlx.lower.legalize.backend.vectors import leave_out_vectors, replace_operations, split_widened
 from tlx.lower.legalize.math.grid_library import replace_library_functions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
-from tlx.lower.legalize.memory import split_widened
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.memory.mode import enter_mode
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
@@ -50,6 +51,7 @@ def legalize(module: Module, context: LoweringContext) -> Module:
         The module, or a new one without bfloat if LLVM has none for its triple.
     """
     kernels: dict[str, LegalizedKernel] = {}
+    own = [f for f in module.functions if not (is_kernel(module, f) or is_nest(module, f) or wants_target(module, f))]
     for function in module.functions:
         if is_kernel(module, function):
             kernel_context = replace(context, target=context.target_of(module, function))
@@ -60,6 +62,8 @@ def legalize(module: Module, context: LoweringContext) -> Module:
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _add_target_features(module, context.target)
+    replace_operations(module, own, context.target)
+    leave_out_vectors(module, own, context.target)
     split_widened(module, context.target)
     _finish(module, context)
     triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)

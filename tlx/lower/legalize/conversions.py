@@ -24,7 +24,7 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Type, VectorType
-from tlx.ir.values import Value, const_float, const_ints, const_vector
+from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.registers import emit_interleaved, splat_like
 from tlx.lower.operations import ElementwiseOp, bfloat_as_float, round_to_bfloat
 from tlx.target.target import Target
@@ -180,6 +180,28 @@ def _to_half(b: Builder, value: Value, count: int) -> Value:
 
 
 ROUNDINGS: Final = ("floor", "ceil", "trunc", "rint", "nearbyint", "roundeven", "round")
+
+
+SATURATING: Final = {"llvm.fptosi.sat": "fptosi", "llvm.fptoui.sat": "fptoui"}
+
+
+def saturated(b: Builder, callee: str, x: Value, to: IntType) -> Value:
+    """Floats or doubles converted to integers as `llvm.fptosi.sat` does, by comparisons; no conversion overflows.
+
+    %r = call @llvm.fptosi.sat(%x)    ->    %in = fcmp oge %x, -2^31, and fcmp olt %x, 2^31
+                                            %n = fptosi (select %in, %x, 0)          NaN is 0
+                                            %r = select (fcmp oge %x, 2^31), 2^31 - 1,
+                                                 select (fcmp olt %x, -2^31), -2^31, %n
+    """
+    assert isinstance(x.type, VectorType)
+    is_signed, count = callee == "llvm.fptosi.sat", x.type.count
+    low, end = (-(1 << to.bits - 1), 1 << to.bits - 1) if is_signed else (0, 1 << to.bits)
+    bounds = splat_like(x, float(low)), splat_like(x, float(end))
+    is_below, is_above = compare(b, "olt", x, bounds[0]), compare(b, "oge", x, bounds[1])
+    is_inside = b.binary("and", compare(b, "oge", x, bounds[0]), compare(b, "olt", x, bounds[1]))
+    number = b.cast(SATURATING[callee], b.select(is_inside, x, zero(x.type)), VectorType(count, to))
+    number = b.select(is_below, const_ints(to, [low] * count), number)
+    return b.select(is_above, const_ints(to, [end - 1 if is_signed else -1] * count), number)
 
 
 def rounded_to_integer(b: Builder, name: str, x: Value) -> Value:

@@ -12,11 +12,27 @@ from math import copysign, isnan, nan
 from typing import Final
 
 from tlx.ir.builder import Builder
+from tlx.ir.functions import Function
 from tlx.ir.instructions import CAST_OPCODES
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, I64, FloatType, Type, VectorType, vector_of
-from tlx.ir.values import Aggregate, ConstFloat, Keyword, Value, const_ints, zero
+from tlx.ir.rewrite import definitions
+from tlx.ir.types import (
+    BFLOAT,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    I32,
+    I64,
+    FloatType,
+    IntType,
+    Type,
+    VectorType,
+    scalar_of,
+    vector_of,
+)
+from tlx.ir.values import Aggregate, ConstFloat, Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     ROUNDINGS,
+    SATURATING,
     as_bits,
     compare,
     convert_register,
@@ -26,6 +42,7 @@ from tlx.lower.legalize.conversions import (
     fma_rounded_to_odd,
     in_float_pairs,
     rounded_to_integer,
+    saturated,
     works_on_float_pairs,
 )
 from tlx.lower.legalize.math import emit_math_function
@@ -91,18 +108,36 @@ def emit_elementwise(
         return rounded_to_integer(b, operation.callee.removeprefix("llvm."), registers[0])
     if operation.callee == "llvm.roundeven":  # the same, and backends that lack it have rint
         operation = ElementwiseOp("call", operation.flags, "", "llvm.rint")
+    if operation.callee in SATURATING and not target.saturates:
+        assert isinstance(element, IntType)
+        return saturated(b, operation.callee, registers[0], element)
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES:
         best = _extreme(b, operation.callee, registers[0], registers[1])
         if target.selects_nan or operation.callee not in _NAN_EXTREMES:
             return best
-        return b.select(compare(b, "uno", registers[0], registers[1]), splat_like(best, nan), best)
-    if operation.callee in ("llvm.fshl", "llvm.fshr") and element == I64 and not target.funnel_shifts:
+        return with_nan(b, best, *registers)
+    if operation.callee in _FUNNEL_SHIFTS and is_miscompiled(target, operation, element):
         return _funnel_shift(b, operation.callee, *registers)
+    if opcode == "fcmp" and is_miscompiled(target, operation, element):
+        operation, registers = ElementwiseOp("fcmp", operation.flags, "ugt"), registers[::-1]
     if operation.callee == "llvm.fmuladd" and target.fused:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
     return operation.emit(b, _register(registers, element), registers)
+
+
+_FUNNEL_SHIFTS: Final = ("llvm.fshl", "llvm.fshr")
+
+
+def is_miscompiled(target: Target, operation: ElementwiseOp, element: Type) -> bool:
+    """Whether LLVM compiles an operation wrong that other instructions can replace.
+
+    These are funnel shifts of i64, and the comparison `ult`, which LLVM makes ordered in selects.
+    """
+    if operation.callee in _FUNNEL_SHIFTS:
+        return element == I64 and not target.funnel_shifts
+    return operation.opcode == "fcmp" and operation.predicate == "ult" and not target.selects_nan
 
 
 def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:
@@ -241,6 +276,35 @@ def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
     if callee in _NAN_EXTREMES:
         return best
     return b.select(compare(b, "uno", y, y), x, b.select(compare(b, "uno", x, x), y, best))
+
+
+def with_nan(b: Builder, number: Value, x: Value, y: Value) -> Value:
+    """A number, or NaN where `x` or `y` is NaN, which LLVM may have lost."""
+    return b.select(compare(b, "uno", x, y), splat_like(number, nan), number)
+
+
+def nan_operands(function: Function) -> dict[str, int]:
+    """Selects of the lesser or greater of two numbers, by name, and the operand that they select if either is NaN.
+
+    Backends that ignore NaN turn them into minima and maxima:
+
+        %c = fcmp ogt %x, %y                      %c = fcmp ugt %x, %y
+        %r = select %c, %x, %y      2             %r = select %c, %x, %y      1
+    """
+    found: dict[str, int] = {}
+    defined = definitions(function)
+    for select in function.instructions():
+        if select.opcode != "select" or select.result is None or scalar_of(select.type) not in (FLOAT, DOUBLE):
+            continue
+        condition, *numbers = select.operands
+        comparison = defined.get(condition.name) if isinstance(condition, Local) else None
+        operation = None if comparison is None else ElementwiseOp.of(comparison)
+        if comparison is None or operation is None or operation.opcode != "fcmp":
+            continue
+        orders = operation.predicate[1:] in ("gt", "ge", "lt", "le")
+        if orders and {str(o) for o in comparison.operands} == {str(number) for number in numbers}:
+            found[select.result] = 1 if operation.predicate.startswith("u") else 2
+    return found
 
 
 def _splat_number(register: Value) -> float | None:

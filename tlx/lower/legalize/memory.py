@@ -23,9 +23,7 @@ from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.instructions import Instruction
-from tlx.ir.module import Module, nontemporal_metadata
-from tlx.ir.rewrite import replace_uses
+from tlx.ir.module import nontemporal_metadata
 from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of, next_power_of_two, vector_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import (
@@ -116,55 +114,17 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     if present == 0:
         return zero(type_)
     if present == width:
-        return _load_only(b, target, address, type_, align)
+        return load_whole(b, target, address, type_, align)
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
     if present & (present - 1) and bits_of(element) in target.masked_bits:
         lanes = next_power_of_two(width)
         loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
         return loaded if lanes == width else b.shuffle(loaded, None, range(width))
-    return zero_padded(b, _load_only(b, target, address, vector_of(present, element), align), width)
+    return zero_padded(b, load_whole(b, target, address, vector_of(present, element), align), width)
 
 
-def split_widened(module: Module, target: Target) -> None:
-    """Split vectors that a program's functions, or helpers for sizes known at run time, load and store whole.
-
-        %v = load <64 x i8>, ptr %p    ->    %a = load <32 x i8>, ptr %p
-                                             %b = load <32 x i8>, ptr (%p + 32 bytes)
-                                             %v = shufflevector %a, %b, identity
-
-    The same is done for kernels as they are made.
-    """
-    for function in module.functions if target.widened_bytes else ():
-        for block in function.blocks:
-            for access in [i for i in block.instructions if _is_widened(i, target)]:
-                b = Builder(module, function, block, block.instructions.index(access))
-                b.span = access.span
-                type_ = access.type if access.opcode == "load" else access.operands[0].type
-                assert isinstance(type_, VectorType)
-                align = min(access.align or bytes_of(type_.element), bytes_of(type_) // 2)
-                if access.opcode == "load":
-                    address = b.retype(access.operands[0], type_.element)
-                    replace_uses(function, str(access.result), _load_only(b, target, address, type_, align))
-                else:
-                    register, pointer = access.operands
-                    store_part(b, target, b.retype(pointer, type_.element), register, type_.count, align)
-                block.instructions.remove(access)
-
-
-def _is_widened(access: Instruction, target: Target) -> bool:
-    if access.opcode not in ("load", "store") or not {"volatile", "atomic"}.isdisjoint(access.flags):
-        return False
-    type_ = access.type if access.opcode == "load" else access.operands[0].type
-    return (
-        isinstance(type_, VectorType)
-        and not type_.scalable
-        and bits_of(type_.element) % 8 == 0
-        and bytes_of(type_) in target.widened_bytes
-    )
-
-
-def _load_only(b: Builder, target: Target, address: Value, type_: VectorType, align: int) -> Value:
+def load_whole(b: Builder, target: Target, address: Value, type_: VectorType, align: int) -> Value:
     """Load a vector, in halves if LLVM would access what follows it, too."""
     if bytes_of(type_) not in target.widened_bytes:
         return b.load(type_, address, align)

@@ -22,7 +22,7 @@ rounded in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -36,9 +36,10 @@ from tlx.ir.tensors.model import FunctionTensors, TensorOp
 from tlx.ir.types import I32, FloatType, Type, VectorType, next_power_of_two, scalar_of
 from tlx.ir.values import Local, Value, const_int
 from tlx.lower.legalize.conversions import even_and_odd
+from tlx.lower.legalize.elementwise import with_nan
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
-from tlx.lower.operations import emit_combine
+from tlx.lower.operations import MIN_MAX, emit_combine
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
@@ -61,7 +62,7 @@ def concatenated_rows(op: TensorOp, tiles: list[Registers]) -> Registers:
     return Registers(first.element, len(rows), first.cols, first.lanes, rows)
 
 
-def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
+def reduced_columns(b: Builder, op: TensorOp, tile: Registers, target: Target) -> Registers:
     """The columns of a tile, each a register, reduced to a row.
 
     Raises:
@@ -74,16 +75,26 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
         msg = f"{op.intrinsic.full_name} of this form is not a tile operation"
         raise LoweringError(msg, op.instruction.span)
     operation = op.intrinsic.name.removeprefix(REDUCE_PREFIX)
-    row = _horizontal_reduction(b, operation, [row[0] for row in tile.regs], lanes)
+    combine = partial(_combined, b, target, operation)
+    row = _horizontal_reduction(b, combine, [row[0] for row in tile.regs], lanes)
     return Registers(tile.element, 1, tile.rows, tile.lanes, ((row,),))
 
 
-def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], lanes: int) -> Value:
+def _combined(b: Builder, target: Target, operation: str, x: Value, y: Value) -> Value:
+    """Two registers combined; a maximum or minimum is NaN where one of them is."""
+    result = emit_combine(b, operation, x, y)
+    if target.selects_nan or operation not in MIN_MAX or not isinstance(scalar_of(x.type), FloatType):
+        return result
+    return with_nan(b, result, y, y)
+
+
+def _horizontal_reduction(
+    b: Builder, combine: Callable[[Value, Value], Value], registers: list[Value], lanes: int
+) -> Value:
     """Reduce each register to one number; returns the numbers in order, as a register."""
     count = len(registers)
     padded = next_power_of_two(count)
     registers = [*registers, *[registers[-1]] * (padded - count)]
-    combine = partial(emit_combine, b, operation)
     width = lanes
     while len(registers) > 1:
         width //= 2

@@ -55,6 +55,7 @@ from tlx.ir.values import (
     const_ints,
     const_vector,
     int_elements,
+    is_zeros,
     zero,
 )
 
@@ -210,7 +211,7 @@ def interleaved_rows(b: Builder, rows: list[Value], permute: Permute | None = No
         return _interleaved_by_permutation(b, rows, permute)
     even, odd = interleaved_rows(b, rows[0::2]), interleaved_rows(b, rows[1::2])
     count = _count(even)
-    if _is_zero(odd):
+    if is_zeros(odd):
         return _zeros_between(b, even)
     return b.shuffle(even, odd, [i // 2 + (i % 2) * count for i in range(2 * count)])
 
@@ -220,7 +221,7 @@ def _fill_register(rows: list[Value]) -> bool:
     type_ = rows[0].type
     assert isinstance(type_, VectorType)
     bits = bits_of(type_.element)
-    return bits * type_.count * len(rows) == _REGISTER_BITS and not any(map(_is_zero, rows))
+    return bits * type_.count * len(rows) == _REGISTER_BITS and not any(map(is_zeros, rows))
 
 
 def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
@@ -263,7 +264,7 @@ def _zeros_between(b: Builder, register: Value) -> Value:
     type_ = register.type
     assert isinstance(type_, VectorType)
     count = 2 * type_.count
-    if _is_zero(register):
+    if is_zeros(register):
         return zero(VectorType(count, type_.element))
     spread = b.shuffle(register, None, [-1 if i % 2 else i // 2 for i in range(count)])
     mask = const_vector([ConstInt(I1, int(i % 2 == 0)) for i in range(count)])
@@ -415,7 +416,7 @@ def _columns(b: Builder, rows: list[Value], count: int, target: Target) -> list[
     Rows of zeros at the end (padding) are not shuffled; zeros are inserted into the result. A row without a partner is
     interleaved with itself: with undefined lanes, LLVM 22 creates an extension that it cannot select.
     """
-    present = max((i for i, r in enumerate(rows) if not _is_zero(r)), default=0) + 1
+    present = max((i for i, r in enumerate(rows) if not is_zeros(r)), default=0) + 1
     if present < len(rows):
         columns = _columns(b, rows[:present], count, target)
         return [zero_padded(b, c, len(rows)) for c in columns]
@@ -496,10 +497,6 @@ def lane_elements(element: Type) -> int:
     """Elements in a 16-byte lane of a register; 1 for elements that are not whole bytes."""
     bits = bits_of(register_element(element))
     return _LANE_BITS // bits if bits >= _BYTE and next_power_of_two(bits) == bits else 1
-
-
-def _is_zero(register: Value) -> bool:
-    return isinstance(register, Keyword) and register.word == "zeroinitializer"
 
 
 def _element(register: Value) -> Type:

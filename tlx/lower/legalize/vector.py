@@ -24,7 +24,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value, const_int
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.conversions import bfloats_with_subnormals
-from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call
+from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call, nan_operands, with_nan
 from tlx.lower.legalize.loads_ahead import load_ahead
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
@@ -69,12 +69,14 @@ class VectorLegalizer(TileValues):
         factor_ranks: Ranks of vectors of i32 extended from at most 16 bits; see `i16_factors`.
         products: Sums of adjacent products that map to instructions.
         product_blocks: Blocks with products of tiles.
+        nan_operands: Selects whose NaN LLVM would lose; see the function.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
         super().__init__(module, function, context)
         self.factor_ranks = i16_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
+        self.nan_operands = {} if self.target.selects_nan else nan_operands(function)
         computed = set(self.shapes) - self.products.absorbed
         self.product_blocks: list[Block] = []
         self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
@@ -247,7 +249,7 @@ class VectorLegalizer(TileValues):
         tile, width = self.registers(op.tensors[0]), op.dims[0][-1]
         if is_group_sum(op):
             return group_sums(self.b, tile, width, self.lanes(tile.element), self.gather)
-        return reduced_columns(self.b, op, tile)
+        return reduced_columns(self.b, op, tile, self.target)
 
     def unary(self, op: TensorOp) -> Registers:
         """relu, tanh, ... of a tile."""
@@ -309,6 +311,10 @@ class VectorLegalizer(TileValues):
             )
             for i in range(len(sample))
         ]
+        if number := self.nan_operands.get(instruction.result or ""):
+            may_be_nan = tiles[number]
+            assert isinstance(may_be_nan, list)
+            registers = [with_nan(self.b, r, x, x) for r, x in zip(registers, may_be_nan, strict=True)]
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
 
     def _rounds_pairs(self, rounding: Instruction, cols: int) -> bool:
