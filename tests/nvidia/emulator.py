@@ -148,7 +148,7 @@ def _without_assembly(line: str) -> str:
     if _HELD.search(text):
         return _with_held_operands(match)
     if result is None:
-        return "  call void @emu_wgmma_wait(i32 1)"
+        return f"  call void @emu_wgmma_wait(i32 {text.removesuffix(';').split()[-1]})"
     lines: list[str] = []
     arguments = match["args"].split(", ")
     acc = [a for a in arguments if not a.startswith("i64")]
@@ -249,7 +249,9 @@ def _entry(kernel: tuple[str, str]) -> str:
     lines = [f"define void @run_{name}(ptr %args) {{"]
     for i, type_ in enumerate(types):
         lines += [f"  %a{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %p{i} = load ptr, ptr %a{i}"]
-        lines.append(f"  %v{i} = getelementptr i8, ptr %p{i}, i64 0" if i in maps else f"  %v{i} = load {type_}, ptr %p{i}")
+        lines.append(
+            f"  %v{i} = getelementptr i8, ptr %p{i}, i64 0" if i in maps else f"  %v{i} = load {type_}, ptr %p{i}"
+        )
     arguments = ", ".join(f"{type_} %v{i}" for i, type_ in enumerate(types))
     return "\n".join([*lines, f"  call void @{name}({arguments})", "  ret void", "}", ""])
 
@@ -359,7 +361,13 @@ class Emulator:
         """The `tensor_map` of emulator.c."""
         size = _bytes(tensor_map.element)
         rank = len(tensor_map.extents)
-        longs = (*tensor_map.extents, *[0] * (_DIMENSIONS - rank), size, *tensor_map.strides, *[0] * (_DIMENSIONS - rank))
+        longs = (
+            *tensor_map.extents,
+            *[0] * (_DIMENSIONS - rank),
+            size,
+            *tensor_map.strides,
+            *[0] * (_DIMENSIONS - rank),
+        )
         numbers = (*tensor_map.box, *[0] * (_DIMENSIONS - rank), rank, size, tensor_map.swizzle)
         return struct.pack(f"<Q{2 * _DIMENSIONS}q{_DIMENSIONS + 3}i", address, *longs, *numbers)
 

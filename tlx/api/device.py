@@ -336,7 +336,7 @@ class _Frame:
         for launch, pointers, cells in self._launches:
             for number, (argument, cell) in enumerate(zip(launch.arguments, cells, strict=True)):
                 offset, temporary = argument.offset, argument.temporary
-                value = values[argument.parameter or 0] if temporary is None else temporaries[temporary]
+                value: Any = values[argument.parameter or 0] if temporary is None else temporaries[temporary]
                 if argument.map is not None:
                     pointers[number] = cell.encoded_for(value + (offset or 0))
                 elif offset is not None:

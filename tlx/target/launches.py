@@ -141,11 +141,11 @@ def from_json(text: str) -> list[FunctionLaunches]:
 
 
 def _argument(argument: dict[str, Any]) -> LaunchArgument:
-    facts = argument.get("map")
+    facts = argument.pop("map", None)
     if facts is None:
         return LaunchArgument(**argument)
-    lists = {key: tuple(facts[key]) for key in ("extents", "strides", "box")}
-    return LaunchArgument(**{**argument, "map": TensorMap(**{**facts, **lists})})
+    extents, strides, box = (tuple(facts[key]) for key in ("extents", "strides", "box"))
+    return LaunchArgument(**argument, map=TensorMap(facts["element"], extents, strides, box, facts["swizzle"]))
 
 
 _CONSTANT: Final = re.compile(rf'@{SYMBOL} = [^\n]*? c"([^"]*)"')

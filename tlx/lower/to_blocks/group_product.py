@@ -6,8 +6,8 @@
 
 A group of four warps multiplies 64 rows of the tile; warp w of it holds rows 16 w to 16 w + 15 of the sums.
 
-Where the machine copies boxes of tensors, a thread of one more warp does nothing but start such copies. Each stage has a
-barrier that counts what has arrived, and one that counts the warps that have multiplied it:
+Where the machine copies boxes of tensors, a thread of one more warp does nothing but start such copies. Each stage has
+a barrier that counts what has arrived, and one that counts the warps that have multiplied it:
 
     the thread of copies                      warps of the groups
       for stages of all tiles                   for stages of all tiles
@@ -21,8 +21,7 @@ the sums, which pass through shared memory of the warp, some columns after the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import I8, I32, Type, bytes_of
@@ -115,10 +114,7 @@ class MappedOperands:
         copies, gemm = grid.copies, merged.gemm
         if copies is None or len(terms_of(gemm)) > 1:
             return None
-        found = [
-            _mapped(copies, merged, shape, number, in_workspace.get(number))
-            for number in (1, 2)
-        ]
+        found = [_mapped(copies, merged, shape, number, in_workspace.get(number)) for number in (1, 2)]
         (a, b) = found
         if a is None or b is None:
             return None
