@@ -284,6 +284,7 @@ class BlockShape:
         warp_rows, warp_columns: The part of the tile that a warp computes.
         stages: Stages of shared memory: others are being copied while one is multiplied.
         resident: Blocks that a multiprocessor runs at once at least, which limits their registers.
+        turns: Sets of warps that compute the block's tiles in turns: one multiplies while another one computes C.
     """
 
     rows: int
@@ -293,10 +294,11 @@ class BlockShape:
     warp_columns: int
     stages: int
     resident: int = 1
+    turns: int = 1
 
     @property
     def warps(self) -> int:
-        """Warps of a block."""
+        """Warps that compute a tile."""
         return self.rows // self.warp_rows * (self.columns // self.warp_columns)
 
 
@@ -353,11 +355,20 @@ class GroupOperations(Protocol):
         b: Builder,
         product: GroupProduct,
         acc: Sequence[Value],
-        lhs: Sequence[SharedOperand],
+        lhs: Sequence[Sequence[SharedOperand]],
         rhs: Sequence[SharedOperand],
         columns: int,
     ) -> list[Value]:
-        """Start the products of some steps along K; returns the sums, which are not complete yet."""
+        """Start the products of some steps along K; returns the sums, which are not complete yet.
+
+        Args:
+            b: The builder.
+            product: The product.
+            acc: The sums before, of each part of the rows.
+            lhs: For each part, A for each step.
+            rhs: B for each step.
+            columns: Columns of B.
+        """
         ...
 
     def multiply_held(

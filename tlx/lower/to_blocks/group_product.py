@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.types import I8, I32, Type, bytes_of
+from tlx.ir.types import I8, I32, I64, Type, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, MappedPointer, all_of, as_index
 from tlx.lower.to_blocks.merging import MergedProduct
@@ -61,8 +61,8 @@ class GroupSums(StagedSums):
         self.product = product
         if positions.stages > shape.stages:
             self.ahead = shape.stages - 2  # the products of the stage multiplied last may not be complete
-        warps = product.rows // self.rows
-        self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
+        self.group_warps = product.rows // self.rows
+        self.group, _ = kernel.divided(kernel.thread, self.group_warps * kernel.grid.warp)
 
     def before_barrier(self) -> None:
         """Make what was copied visible to products."""
@@ -78,18 +78,20 @@ class GroupSums(StagedSums):
 
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """Start the products of a stage."""
-        product, b = self.product, self.b
+        product, b, shape = self.product, self.b, self.shape
         down = self.lhs.box_bytes if self.lhs.k_lines else product.rows * self.lhs.box_chunks * 16
-        starts = [
-            b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, self.lhs.offset), b.mul(self.group, down)))),
-            b.gep(I8, self.shared, as_index(b, b.add(stage, self.rhs.offset))),
-        ]
-        steps = range(self.shape.depth // product.depth)
-        lhs, rhs = (
-            [_part(operand, b.gep(I8, start, k * product.depth * _step(operand))) for k in steps]
-            for operand, start in zip((self.lhs, self.rhs), starts, strict=True)
-        )
-        return product.operations.multiply(b, product, acc, lhs, rhs, self.shape.columns)
+        rhs = self._steps(self.rhs, b.add(stage, self.rhs.offset))
+        first, groups = b.add(b.add(stage, self.lhs.offset), b.mul(self.group, down)), shape.warps // self.group_warps
+        parts = range(shape.warp_rows // self.rows)
+        lhs = [self._steps(self.lhs, b.add(first, part * groups * down)) for part in parts]
+        return product.operations.multiply(b, product, acc, lhs, rhs, shape.columns)
+
+    def _steps(self, operand: StagedOperand, start: Value) -> list[SharedOperand]:
+        """The parts of an operand for the steps along K, the first one at an offset (i32) in shared memory."""
+        b, depth = self.b, self.product.depth
+        first = b.gep(I8, self.shared, as_index(b, start))
+        steps = range(self.shape.depth // depth)
+        return [_part(operand, b.gep(I8, first, k * depth * _step(operand))) for k in steps]
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ def _is_dense(merged: MergedProduct, number: int, size: int, k_lines: bool) -> b
 
 def mapped_bytes(shape: BlockShape, element: int) -> int:
     """Bytes of shared memory of a block: stages of elements of some bytes, barriers, and parts of sums."""
-    return _stage_bytes(shape, element) * shape.stages + _barrier_bytes(shape) + shape.warps * _part_bytes(shape)
+    parts = shape.warps * shape.turns * _part_bytes(shape)
+    return _stage_bytes(shape, element) * shape.stages + _barrier_bytes(shape) + parts
 
 
 def _stage_bytes(shape: BlockShape, element: int) -> int:
@@ -169,7 +172,8 @@ def _stage_bytes(shape: BlockShape, element: int) -> int:
 
 
 def _barrier_bytes(shape: BlockShape) -> int:
-    return -(-2 * _BARRIER_BYTES * shape.stages // _CHUNK) * _CHUNK
+    barriers = 2 * shape.stages + (shape.turns if shape.turns > 1 else 0)
+    return -(-_BARRIER_BYTES * barriers // _CHUNK) * _CHUNK
 
 
 def _part_view(shape: BlockShape, element: Type) -> MatrixView:
@@ -207,6 +211,12 @@ class MappedGroupSums(GroupSums):
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
         self.barriers = self.stage_bytes * shape.stages
         self.part = _part_view(shape, accumulator)
+        self.threads = shape.warps * shape.turns * kernel.grid.warp
+        self.warp, _ = kernel.divided(kernel.thread, kernel.grid.warp)
+        self.turn: Value = const_int(I32, 0)
+        if shape.turns > 1:
+            self.turn, warp = kernel.divided(self.warp, shape.warps)
+            self.group, _ = kernel.divided(warp, self.group_warps)
 
     def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]) -> None:
         """Compute the block's tiles.
@@ -219,12 +229,13 @@ class MappedGroupSums(GroupSums):
         self._make_barriers()
         copying, multiplying = b.if_else_blocks(b.icmp("uge", kernel.thread, self.threads), ("copying", "multiplying"))
         b.at_end(multiplying)
-        self._for_tiles(lambda slot, parity: self._multiply_tile(slot, parity, place, use), 0)
+        self._for_tiles(lambda carried: self._multiply_tile(carried, place, use), self._first_of_turn(), self.turn)
         done = b.new_block("done")
         b.branch(done)
         b.at_end(copying)
         with b.if_block(b.icmp("eq", kernel.thread, self.threads), "copies"):
-            self._for_tiles(lambda slot, parity: self._copy_tile(slot, parity, place()), 1)
+            first = [const_int(I32, 0), const_int(I32, 1)]
+            self._for_tiles(lambda carried: self._copy_tile(carried, place()), first)
         b.branch(done)
         b.at_end(done)
 
@@ -234,6 +245,8 @@ class MappedGroupSums(GroupSums):
             for slot in range(self.shape.stages):
                 self.copies.make_barrier(b, self._full(const_int(I32, slot)), 1)
                 self.copies.make_barrier(b, self._free(const_int(I32, slot)), self.shape.warps)
+            for turn in range(self.shape.turns if self.shape.turns > 1 else 0):
+                self.copies.make_barrier(b, self._turn(const_int(I32, turn)), self.shape.warps)
             self.copies.publish_barriers(b)
         self.operations.barrier(b)
 
@@ -245,30 +258,50 @@ class MappedGroupSums(GroupSums):
         """The barrier that counts the warps that have multiplied it."""
         return self.b.gep(I8, self._full(slot), _BARRIER_BYTES)
 
-    def _for_tiles(self, body: Callable[[Value, Value], tuple[Value, Value]], parity: int) -> None:
-        """Emit the body, which goes from a stage and its parity to those after the tile, for each tile of the block."""
-        b, kernel, blocks, total = self.b, self.kernel, self.blocks, self.kernel.all_tiles
-        first: tuple[Value, Value] = const_int(I32, 0), const_int(I32, parity)
-        if total <= blocks:
-            body(*first)
-            return
-        block = as_index(b, kernel.block)
-        with b.loop(block, const_int(block.type, total), blocks, carry=first, name="tile", nonempty=True) as loop:
-            kernel.move_to(b.cast("trunc", loop.index, I32))
-            loop.next(*body(*loop.carried))
+    def _turn(self, turn: Value) -> Value:
+        """The barrier that counts the warps that have multiplied the tile before one of the turn."""
+        b, first = self.b, self.barriers + 2 * _BARRIER_BYTES * self.shape.stages
+        return b.gep(I8, self.shared, as_index(b, b.add(b.mul(turn, _BARRIER_BYTES), first)))
 
-    def _after(self, slot: Value, parity: Value) -> tuple[Value, Value]:
-        """The stage after one, and its parity."""
-        b, following = self.b, self.b.add(slot, 1)
-        wraps = b.icmp("eq", following, self.shape.stages)
-        return b.select(wraps, const_int(I32, 0), following), b.binary("xor", parity, b.cast("zext", wraps, I32))
+    def _for_tiles(
+        self,
+        body: Callable[[list[Value]], list[Value]],
+        first: list[Value],
+        turn: Value | None = None,
+    ) -> None:
+        """Emit a body for the tiles of the block.
+
+        Args:
+            body: Emits it, from a stage, its parity and what else is carried to those after the tile.
+            first: What the first tile has.
+            turn: Which tiles, i32: those whose turn it is; by default all.
+        """
+        b, kernel, blocks, total = self.b, self.kernel, self.blocks, self.kernel.all_tiles
+        turns = 1 if turn is None else self.shape.turns
+        if total <= blocks and turns == 1:
+            body(first)
+            return
+        start = kernel.block if turn is None else b.add(kernel.block, b.mul(turn, blocks))
+        bounds = as_index(b, start), const_int(I64, total)
+        with b.loop(*bounds, blocks * turns, carry=first, name="tile", nonempty=turns == 1) as loop:
+            kernel.move_to(b.cast("trunc", loop.index, I32))
+            slot, parity, *others = body(loop.carried)
+            if turns > 1:
+                slot, parity = self._after(slot, parity, const_int(I32, (turns - 1) * self.positions.stages))
+            loop.next(slot, parity, *others)
+
+    def _after(self, slot: Value, parity: Value, count: Value) -> tuple[Value, Value]:
+        """The stage some stages (i32) after one, and its parity."""
+        b = self.b
+        rounds, following = self.kernel.divided(b.add(slot, count), self.shape.stages)
+        return following, b.binary("and", b.binary("xor", parity, rounds), const_int(I32, 1))
 
     # Copies ----------------------------------------------------------------------------------------------------
 
-    def _copy_tile(self, slot: Value, parity: Value, origin: tuple[Value, Value]) -> tuple[Value, Value]:
+    def _copy_tile(self, carried: list[Value], origin: tuple[Value, Value]) -> list[Value]:
         """Start the copies of all stages of a tile."""
         b = self.b
-        with b.loop(0, self.positions.stages, carry=[slot, parity], name="stage") as loop:
+        with b.loop(0, self.positions.stages, carry=carried, name="stage") as loop:
             slot, parity = loop.carried
             self.copies.wait(b, self._free(slot), parity)
             full, stage = self._full(slot), b.mul(slot, self.stage_bytes)
@@ -276,9 +309,8 @@ class MappedGroupSums(GroupSums):
             k = self.positions.first(b.cast("trunc", loop.index, I32), self.shape.depth).number
             for operand, across in zip((self.lhs, self.rhs), origin, strict=True):
                 self._copy_boxes(operand, stage, (k, across), full)
-            loop.next(*self._after(slot, parity))
-        slot, parity = loop.results
-        return slot, parity
+            loop.next(*self._after(slot, parity, const_int(I32, 1)))
+        return loop.results
 
     def _copy_boxes(self, operand: StagedOperand, stage: Value, place: tuple[Value, Value], barrier: Value) -> None:
         """Start to copy a tile, from a position of K and a row or column on."""
@@ -301,14 +333,12 @@ class MappedGroupSums(GroupSums):
     # Products --------------------------------------------------------------------------------------------------
 
     def _multiply_tile(
-        self,
-        slot: Value,
-        parity: Value,
-        place: Callable[[], tuple[Value, Value]],
-        use: Callable[[SumsPart], None],
-    ) -> tuple[Value, Value]:
+        self, carried: list[Value], place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]
+    ) -> list[Value]:
         """Multiply all stages of a tile, and use its sums."""
-        b, product = self.b, self.product
+        b, product, (slot, parity, *turn) = self.b, self.product, carried
+        for order in turn:
+            self.copies.wait(b, self._turn(self.turn), order)
         per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
         carry = [slot, parity, slot, *[zero(self.accumulator)] * per_warp]
         with b.loop(0, self.positions.stages, carry=carry, name="stage") as loop:
@@ -317,34 +347,48 @@ class MappedGroupSums(GroupSums):
             acc = self.multiplied(acc, b.mul(slot, self.stage_bytes))
             product.operations.wait(b)
             if self.positions.stages > 1:
-                self._release(before, b.icmp("ne", loop.index, 0))
-            loop.next(*self._after(slot, parity), slot, *acc)
+                self._arrive(self._free(before), b.icmp("ne", loop.index, 0))
+            loop.next(*self._after(slot, parity, const_int(I32, 1)), slot, *acc)
         slot, parity, last, *acc = loop.results
+        if turn:
+            _, following = self.kernel.divided(b.add(self.turn, 1), self.shape.turns)
+            self._arrive(self._turn(following))
         acc = self.finished(acc)
-        self._release(last)
+        self._arrive(self._free(last))
         self._use(acc, place(), use)
-        return slot, parity
+        return [slot, parity, *(b.binary("xor", order, const_int(I32, 1)) for order in turn)]
 
-    def _release(self, slot: Value, condition: Value | None = None) -> None:
-        """Say that the warp has multiplied a stage, if a condition holds."""
+    def _first_of_turn(self) -> list[Value]:
+        """The first stage of the warp's turn and its parity, and with several turns that of the turn's barrier."""
+        b, start = self.b, const_int(I32, 0)
+        if self.shape.turns == 1:
+            return [start, start]
+        first = self._after(start, start, b.mul(self.turn, self.positions.stages))
+        return [*first, b.cast("zext", b.icmp("eq", self.turn, 0), I32)]
+
+    def _arrive(self, barrier: Value, condition: Value | None = None) -> None:
+        """Say at a barrier that the warp has multiplied, if a condition holds."""
         b = self.b
         checks = [b.icmp("eq", self.lane, 0), *([condition] if condition is not None else [])]
-        with b.if_block(all_of(b, checks) or checks[0], "release"):
-            self.copies.arrive(b, self._free(slot))
+        with b.if_block(all_of(b, checks) or checks[0], "arrive"):
+            self.copies.arrive(b, barrier)
 
     def _use(self, acc: list[Value], origin: tuple[Value, Value], use: Callable[[SumsPart], None]) -> None:
         """Use a warp's sums, part by part."""
-        b, part, warp = self.b, self.part, self.kernel.grid.warp
-        number, _ = self.kernel.divided(self.kernel.thread, warp)
-        start = b.add(b.mul(number, _part_bytes(self.shape)), self.barriers + _barrier_bytes(self.shape))
+        b, part, shape, warp = self.b, self.part, self.shape, self.kernel.grid.warp
+        start = b.add(b.mul(self.warp, _part_bytes(shape)), self.barriers + _barrier_bytes(shape))
         base = b.gep(I8, self.shared, as_index(b, start))
-        per_part = part.rows * part.cols // warp
-        for first in range(0, len(acc), per_part):
+        _, of_group = self.kernel.divided(self.warp, self.group_warps)
+        top = b.add(b.mul(self.group, self.product.rows), b.mul(of_group, self.rows))
+        per_part, across = part.rows * part.cols // warp, shape.columns // part.cols
+        for number in range(len(acc) // per_part):
+            down, column = divmod(number, across)
+            row = b.add(top, down * shape.warps * self.rows)
             self.operations.subgroup_barrier(b, warp)
-            self.store(acc[first : first + per_part], part, base, (const_int(I32, 0), const_int(I32, 0)))
+            sums = acc[number * per_part : (number + 1) * per_part]
+            self.store(sums, part.cols, part, base, (const_int(I32, 0), const_int(I32, 0)))
             self.operations.subgroup_barrier(b, warp)
-            at = self.warp_row, const_int(I32, first // per_part * part.cols)
-            use(SumsPart(part, base, origin, at, warp, self.lane))
+            use(SumsPart(part, base, origin, (row, const_int(I32, column * part.cols)), warp, self.lane))
 
 
 def _step(operand: StagedOperand) -> int:

@@ -114,6 +114,7 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
         places = dict.fromkeys(copied, 0)
         mapped = [MappedOperands.of(grid, product, plan.shape, places) is not None for plan in plans]
         plans = [replace(plan, is_mapped=is_mapped) for plan, is_mapped in zip(plans, mapped, strict=True)]
+        plans = [plan for plan in plans if plan.is_mapped or plan.shape.turns == 1]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
@@ -342,7 +343,7 @@ class _ProductKernels:
         return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        threads = self.threads + (self.grid.warp if self.mapped is not None else 0)
+        threads = self.threads * self.plan.shape.turns + (self.grid.warp if self.mapped is not None else 0)
         return kernel.finish(threads, self._shared, self.plan.shape.resident, workspace, self._blocks(kernel))
 
     def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[SumsPart], None]) -> None:

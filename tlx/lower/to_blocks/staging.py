@@ -212,7 +212,7 @@ class StagedSums(ABC):
         acc = self.finished(loop.results[2:])
         self.operations.wait(b, 0)
         self.operations.barrier(b)
-        self.store(acc, sums, self.shared, (self.warp_row, self.warp_column))
+        self.store(acc, shape.warp_columns, sums, self.shared, (self.warp_row, self.warp_column))
 
     def _next(self, offset: Value) -> Value:
         """The offset of the stage after one."""
@@ -335,17 +335,20 @@ class StagedSums(ABC):
 
     # Sums ------------------------------------------------------------------------------------------------------
 
-    def store(self, acc: Sequence[Value], sums: MatrixView, base: Value, place: tuple[Value, Value]) -> None:
+    def store(
+        self, acc: Sequence[Value], columns: int, sums: MatrixView, base: Value, place: tuple[Value, Value]
+    ) -> None:
         """Store sums of the warp.
 
         Args:
-            acc: The sums of all its rows and some of its columns.
+            acc: The sums.
+            columns: How many columns they are of.
             sums: The matrix in shared memory.
             base: Its first element.
             place: The row and column of the first sum, i32.
         """
         b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
-        width = len(acc) // size * self.rows // self.shape.warp_rows
+        width = columns // self.columns
         group, quad = self.kernel.divided(self.lane, 4)
         row, column = b.add(place[0], group), b.add(place[1], b.mul(quad, 2))
         base = b.gep(sums.element, base, as_index(b, b.add(b.mul(row, sums.row_stride), column)))
