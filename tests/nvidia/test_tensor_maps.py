@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.nvidia.test_convolutions import convolved, exact
 from tests.nvidia.test_products import bytes_product, matmul
 from tests.nvidia.test_target import driver_with_contexts
 from tlx.legalize.nvidia.driver import NvidiaDevice
+from tlx.target.grid_unit import BlockShape, GroupProduct
 from tlx.target.launches import LaunchArgument, TensorMap, from_json, table_of, to_json
 
 BF16 = ml_dtypes.bfloat16
@@ -25,6 +27,17 @@ COPY = "cp.async.bulk.tensor"
 
 def product(x: Any, y: Any) -> Any:
     return (x.astype(np.float32) @ y.astype(np.float32)).astype(BF16)
+
+
+def products_in_turns(turns: int) -> tuple[Any, ...]:
+    """The products of sm_90a, those of groups with tiles of 128 x 128 that sets of warps compute in turns."""
+    grid = with_grids().grids["sm_90a"]
+    return tuple(
+        replace(p, shapes=(BlockShape(128, 128, p.shapes[0].depth, 16 * turns, 128, 6, turns=turns),))
+        if isinstance(p, GroupProduct)
+        else p
+        for p in grid.products
+    )
 
 
 def test_the_table_says_which_maps_a_kernel_is_passed() -> None:
@@ -49,18 +62,24 @@ def test_as_many_blocks_as_multiprocessors() -> None:
     assert [table_of(lowered(text, "sm_90a", multiprocessors=n))[0].launches[0].grid for n in (132, 8)] == [132, 8]
 
 
-@pytest.mark.parametrize("layouts", ["nn", "nt", "tn", "tt"])
-@pytest.mark.parametrize("size", [(256, 384, 256), (200, 328, 136)], ids=["whole", "edges"])
-def test_several_tiles_of_a_block(run: Run, size: tuple[int, int, int], layouts: str) -> None:
+WHOLE, EDGES = (256, 384, 256), (200, 328, 136)
+
+
+@pytest.mark.parametrize(
+    ("layouts", "size"), [("nn", WHOLE), ("nn", EDGES), ("nt", EDGES), ("tn", EDGES), ("tt", EDGES)], ids=str
+)
+@pytest.mark.parametrize("turns", [1, 2])
+def test_several_tiles_of_a_block(run: Run, turns: int, size: tuple[int, int, int], layouts: str) -> None:
     m, n, k = size
     x, y = integers((m, k), BF16), integers((k, n), BF16, 1)
     stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
     text = matmul(*size, "bfloat", "bfloat", layouts)
-    options: dict[str, Any] = {"processor": "sm_90a", "multiprocessors": 1}
+    options: dict[str, Any] = {"processor": "sm_90a", "multiprocessors": 1, "products": products_in_turns(turns)}
     code = lowered(text, **options)
     (launch,) = table_of(code)[0].launches
     assert COPY in code
     assert launch.grid in (1, 2)  # of six tiles or more
+    assert launch.block == 288
     *_, c = run(text, *stored, np.full((m, n), 99, BF16), seed=m, **options)
     np.testing.assert_array_equal(c, product(x, y))
 
@@ -121,7 +140,7 @@ def test_parts_of_a_tile_that_pass_through_shared_memory(run: Run) -> None:
 
 @pytest.mark.parametrize("layouts", ["nn", "nt"])
 def test_bytes(run: Run, layouts: str) -> None:
-    m, n, k = 140, 260, 272
+    m, n, k = 72, 136, 144
     x, y = integers((m, k), np.int8, 0, 127), integers((k, n), np.int8, 1, 127)
     stored = [x, np.ascontiguousarray(y.T) if layouts == "nt" else y]
     options: dict[str, Any] = {"processor": "sm_90a", "multiprocessors": 1}
