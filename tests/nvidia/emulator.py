@@ -162,9 +162,7 @@ def _without_assembly(line: str) -> str:
         parts = 2 * len(acc) // int(columns)
         size = f"i32 {columns}, i32 {len(products) // parts}, i32 {parts}"
         flags = ", ".join(f"i32 {flag}" for flag in (_KINDS.index(lhs), _KINDS.index(rhs), a_by_k or 0, b_by_k or 0))
-        lines.append(
-            f"  call void @emu_wgmma(ptr %emu.sums, {size}, ptr %emu.descriptors, {flags})"
-        )
+        lines.append(f"  call void @emu_wgmma(ptr %emu.sums, {size}, ptr %emu.descriptors, {flags})")
     else:
         lines.append("  call void @emu_wgmma_wait(i32 0)")
     return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])

@@ -234,7 +234,7 @@ class MappedGroupSums(GroupSums):
         b.branch(done)
         b.at_end(copying)
         with b.if_block(b.icmp("eq", kernel.thread, self.threads), "copies"):
-            first = [const_int(I32, 0), const_int(I32, 1)]
+            first: list[Value] = [const_int(I32, 0), const_int(I32, 1)]
             self._for_tiles(lambda carried: self._copy_tile(carried, place()), first)
         b.branch(done)
         b.at_end(done)
