@@ -279,6 +279,7 @@ class MappedGroupSums(GroupSums):
         b, kernel, blocks, total = self.b, self.kernel, self.blocks, self.kernel.all_tiles
         turns = 1 if turn is None else self.shape.turns
         if total <= blocks and turns == 1:
+            kernel.move_to(kernel.block)
             body(first)
             return
         start = kernel.block if turn is None else b.add(kernel.block, b.mul(turn, blocks))
