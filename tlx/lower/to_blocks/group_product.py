@@ -35,10 +35,11 @@ from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOpera
 from tlx.target.launches import TensorMap
 
 _BARRIER_BYTES: Final = 8
-_PART_COLUMNS: Final = 32
-"""Columns of a warp's sums that pass through shared memory at once."""
+_PART_COLUMNS: Final = (16, 32, 64)
+"""Columns of a warp's sums that may pass through shared memory at once; all tiles have multiples of them."""
 _PART_PADDING: Final = 4
-"""Columns after each of its rows."""
+"""Columns after each of their rows."""
+_SUM_BYTES: Final = 4
 _CHUNK: Final = 16
 
 
@@ -161,29 +162,37 @@ def _is_dense(merged: MergedProduct, number: int, size: int, k_lines: bool) -> b
     return True
 
 
-def mapped_bytes(shape: BlockShape, element: int) -> int:
-    """Bytes of shared memory of a block: stages of elements of some bytes, barriers, and parts of sums."""
-    parts = shape.warps * shape.turns * _part_bytes(shape)
-    return _stage_bytes(shape, element) * shape.stages + _barrier_bytes(shape) + parts
+@dataclass(frozen=True, slots=True)
+class MappedMemory:
+    """Shared memory of a block that copies by maps: stages, barriers, and a part of the sums of each warp.
 
+    Attributes:
+        barriers: Bytes before the barriers.
+        parts: Bytes before the parts.
+        columns: Columns of a part.
+        size: All bytes.
+    """
 
-def _stage_bytes(shape: BlockShape, element: int) -> int:
-    return (shape.rows + shape.columns) * shape.depth * element
+    barriers: int
+    parts: int
+    columns: int
+    size: int
 
+    @classmethod
+    def of(cls, grid: GridUnit, shape: BlockShape, element: int) -> MappedMemory:
+        """The memory for elements of some bytes: parts are large, unless fewer blocks would run at once."""
+        stages = (shape.rows + shape.columns) * shape.depth * element * shape.stages
+        count = 2 * shape.stages + (shape.turns if shape.turns > 1 else 0)
+        parts = stages + -(-_BARRIER_BYTES * count // _CHUNK) * _CHUNK
+        warps = shape.warps * shape.turns
+        sizes = {n: parts + warps * GroupSums.rows * (n + _PART_PADDING) * _SUM_BYTES for n in _PART_COLUMNS}
+        at_once = grid.shared_bytes // min(sizes.values())
+        columns = max(n for n, size in sizes.items() if grid.shared_bytes // size == at_once)
+        return cls(stages, parts, columns, sizes[columns])
 
-def _barrier_bytes(shape: BlockShape) -> int:
-    barriers = 2 * shape.stages + (shape.turns if shape.turns > 1 else 0)
-    return -(-_BARRIER_BYTES * barriers // _CHUNK) * _CHUNK
-
-
-def _part_view(shape: BlockShape, element: Type) -> MatrixView:
-    columns = min(shape.columns, _PART_COLUMNS)
-    return MatrixView(element, GroupSums.rows, columns, columns + _PART_PADDING, 1)
-
-
-def _part_bytes(shape: BlockShape) -> int:
-    """Bytes of a part of a warp's sums, of four bytes each."""
-    return GroupSums.rows * (min(shape.columns, _PART_COLUMNS) + _PART_PADDING) * 4
+    def view(self, element: Type) -> MatrixView:
+        """A part."""
+        return MatrixView(element, GroupSums.rows, self.columns, self.columns + _PART_PADDING, 1)
 
 
 class MappedGroupSums(GroupSums):
@@ -209,8 +218,7 @@ class MappedGroupSums(GroupSums):
     ) -> None:
         super().__init__(kernel, merged, shape, shared, accumulator, positions, product)
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
-        self.barriers = self.stage_bytes * shape.stages
-        self.part = _part_view(shape, accumulator)
+        self.memory = MappedMemory.of(kernel.grid, shape, bytes_of(merged.gemm.a.element))
         self.threads = shape.warps * shape.turns * kernel.grid.warp
         self.warp, _ = kernel.divided(kernel.thread, kernel.grid.warp)
         self.turn: Value = const_int(I32, 0)
@@ -252,7 +260,9 @@ class MappedGroupSums(GroupSums):
 
     def _full(self, slot: Value) -> Value:
         """The barrier that counts what has arrived of a stage."""
-        return self.b.gep(I8, self.shared, as_index(self.b, self.b.add(self.b.mul(slot, 16), self.barriers)))
+        return self.b.gep(
+            I8, self.shared, as_index(self.b, self.b.add(self.b.mul(slot, 2 * _BARRIER_BYTES), self.memory.barriers))
+        )
 
     def _free(self, slot: Value) -> Value:
         """The barrier that counts the warps that have multiplied it."""
@@ -260,7 +270,7 @@ class MappedGroupSums(GroupSums):
 
     def _turn(self, turn: Value) -> Value:
         """The barrier that counts the warps that have multiplied the tile before one of the turn."""
-        b, first = self.b, self.barriers + 2 * _BARRIER_BYTES * self.shape.stages
+        b, first = self.b, self.memory.barriers + 2 * _BARRIER_BYTES * self.shape.stages
         return b.gep(I8, self.shared, as_index(b, b.add(b.mul(turn, _BARRIER_BYTES), first)))
 
     def _for_tiles(
@@ -376,8 +386,8 @@ class MappedGroupSums(GroupSums):
 
     def _use(self, acc: list[Value], origin: tuple[Value, Value], use: Callable[[SumsPart], None]) -> None:
         """Use a warp's sums, part by part."""
-        b, part, shape, warp = self.b, self.part, self.shape, self.kernel.grid.warp
-        start = b.add(b.mul(self.warp, _part_bytes(shape)), self.barriers + _barrier_bytes(shape))
+        b, part, shape, warp = self.b, self.memory.view(self.accumulator), self.shape, self.kernel.grid.warp
+        start = b.add(b.mul(self.warp, part.rows * part.row_stride * _SUM_BYTES), self.memory.parts)
         base = b.gep(I8, self.shared, as_index(b, start))
         _, of_group = self.kernel.divided(self.warp, self.group_warps)
         top = b.add(b.mul(self.group, self.product.rows), b.mul(of_group, self.rows))

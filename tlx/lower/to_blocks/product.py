@@ -29,7 +29,7 @@ from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
 from tlx.lower.to_blocks.fragments import FragmentSums
-from tlx.lower.to_blocks.group_product import GroupSums, MappedGroupSums, MappedOperands, mapped_bytes
+from tlx.lower.to_blocks.group_product import GroupSums, MappedGroupSums, MappedMemory, MappedOperands
 from tlx.lower.to_blocks.kernel import (
     GridFacts,
     GridKernel,
@@ -115,7 +115,7 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
         mapped = [MappedOperands.of(grid, product, plan.shape, places) is not None for plan in plans]
         plans = [replace(plan, is_mapped=is_mapped) for plan, is_mapped in zip(plans, mapped, strict=True)]
         plans = [plan for plan in plans if plan.is_mapped or plan.shape.turns == 1]
-    plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
+    plans = [plan for plan in plans if _shared_bytes(grid, plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
 
@@ -145,7 +145,7 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
     stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
-    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
+    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(grid, plan, gemm, gemm_accumulator_type(gemm)))
     starts = (-(-rounds // at_once) + _SERIAL * rounds) * costs.block
     cycles = _stages(plan, gemm) // plan.splits * stage
     if plan.splits == 1:
@@ -174,10 +174,10 @@ def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
     return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
 
 
-def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
+def _shared_bytes(grid: GridUnit, plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     shape = plan.shape
     if plan.is_mapped:
-        return mapped_bytes(shape, bytes_of(gemm.a.element))
+        return MappedMemory.of(grid, shape, bytes_of(gemm.a.element)).size
     if plan.product is None:
         operands = operand_bytes(shape, accumulator)
     else:
@@ -333,7 +333,7 @@ class _ProductKernels:
 
     @property
     def _shared(self) -> int:
-        return _shared_bytes(self.plan, self.merged.gemm, self.accumulator)
+        return _shared_bytes(self.grid, self.plan, self.merged.gemm, self.accumulator)
 
     def _blocks(self, kernel: GridKernel) -> int:
         """Blocks of a kernel that computes sums: as many as run at once, if each can compute several tiles."""
