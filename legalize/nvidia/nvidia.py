@@ -57,7 +57,7 @@ _HOPPER: Final = replace(
     shared_bytes=227 << 10,
     products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, F64_WIDE, *_GRID.products),
     tf32_products=(TF32_GROUP, TF32),
-    costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25),
+    costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25, mapping=700),
     copies=TensorMemoryAccelerator(),
 )
 

@@ -56,20 +56,19 @@ class WarpgroupOperations:
         b: Builder,
         product: GroupProduct,
         acc: Sequence[Value],
-        lhs: Sequence[Sequence[SharedOperand]],
+        lhs: Sequence[SharedOperand],
         rhs: Sequence[SharedOperand],
         columns: int,
     ) -> list[Value]:
-        """wgmma.mma_async for each part and step, as one group."""
-        count, per_part = len(acc), len(acc) // len(lhs)
+        """wgmma.mma_async for each step, as one group."""
+        count = len(acc)
+        registers = ", ".join(f"${k}" for k in range(count))
         types = ".".join(_TYPES[type_] for type_ in (product.lhs, product.rhs))
         shape = f"m{product.rows}n{columns}k{product.depth}"
         name = f"wgmma.mma_async.sync.aligned.{shape}.{_SUMS[product.accumulator]}.{types}"
         lines, descriptors = ["wgmma.fence.sync.aligned;"], list[Value]()
-        pairs = [(part, x, y) for part, steps in enumerate(lhs) for x, y in zip(steps, rhs, strict=True)]
-        for number, (part, x, y) in enumerate(pairs):
+        for number, (x, y) in enumerate(zip(lhs, rhs, strict=True)):
             first = 2 * (count + number)
-            registers = ", ".join(f"${part * per_part + k}" for k in range(per_part))
             flags = ["1"]
             flags += ["1", "1"] if product.accumulator == "float" else []  # operands are not negated
             flags += [str(int(x.k_lines)), str(int(y.k_lines))] if product.lhs[0] in _FREE else []

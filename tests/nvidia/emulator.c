@@ -352,16 +352,15 @@ static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int ki
   uint16_t x = bits;
   return kind == HALF ? from_half(x) : from_bfloat(x);
 }
-/* The kinds of the elements of A and B; the sums are float, or i32 of bytes. Each part of 64 rows has its sums and steps. */
-void emu_wgmma(void *sums, int columns, int steps, int parts, uint64_t *descriptors, int a_kind, int b_kind, int a_by_k,
-               int b_by_k) {
+/* The kinds of the elements of A and B; the sums are float, or i32 of bytes. */
+void emu_wgmma(void *sums, int columns, int steps, uint64_t *descriptors, int a_kind, int b_kind, int a_by_k, int b_by_k) {
   static float A[64][32], B[32][256];
   int g = self / GROUP, depth = 32 / bytes_of(a_kind);
   members[self].sums = sums; members[self].descriptors = descriptors;
   if (!meet(&groups[g], GROUP)) return;
   if (started_count[g] == STARTED) fail("too many products that are not waited for");
   started[g][started_count[g]].count = 0;
-  for (int step = 0; step < steps * parts; step++) {
+  for (int step = 0; step < steps; step++) {
     for (int t = 0; t < GROUP; t++)
       if (memcmp(members[g * GROUP + t].descriptors + 2 * step, descriptors + 2 * step, 16)) fail("descriptors differ");
     for (int i = 0; i < 64; i++)
@@ -371,7 +370,7 @@ void emu_wgmma(void *sums, int columns, int steps, int parts, uint64_t *descript
     for (int t = 0; t < GROUP; t++)
       for (int j = 0; j < columns / 2; j++) {
         int row = t / 32 * 16 + t % 32 / 4 + 8 * (j >> 1 & 1), column = j / 4 * 8 + t % 4 * 2 + (j & 1);
-        void *sum = (float *)members[g * GROUP + t].sums + step / steps * (columns / 2) + j;
+        void *sum = (float *)members[g * GROUP + t].sums + j;
         for (int k = 0; k < depth; k++)
           if (a_kind >= BYTES) *(uint32_t *)sum += (uint32_t)((int)A[row][k] * (int)B[k][column]);
           else *(float *)sum += A[row][k] * B[k][column];

@@ -55,7 +55,7 @@ declare void @emu_mma_su(ptr, ptr, ptr, ptr)
 declare void @emu_mma_us(ptr, ptr, ptr, ptr)
 declare void @emu_mma_f64(ptr, ptr, ptr, ptr)
 declare void @emu_mma_wide_f64(ptr, ptr, ptr, ptr)
-declare void @emu_wgmma(ptr, i32, i32, i32, ptr, i32, i32, i32, i32)
+declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32, i32)
 declare void @emu_wgmma_held(ptr, i32, i32, ptr, i32, i32)
 declare void @emu_wgmma_wait(i32)
 declare void @emu_mbarrier_make(ptr, i32)
@@ -135,7 +135,7 @@ def _without_assembly(line: str) -> str:
     match = _ASSEMBLY.match(line)
     if match is None:
         return line.replace(
-            "entry:", "entry:\n  %emu.sums = alloca [128 x float]\n  %emu.descriptors = alloca [32 x i64]"
+            "entry:", "entry:\n  %emu.sums = alloca [128 x float]\n  %emu.descriptors = alloca [16 x i64]"
         )
     text, result = match["text"], match["result"]
     if text.startswith("mma.sync.aligned.m16n8k8.row.col.f64"):
@@ -159,10 +159,10 @@ def _without_assembly(line: str) -> str:
     products = _PRODUCT.findall(text)
     if products:
         columns, lhs, rhs, a_by_k, b_by_k = products[0]
-        parts = 2 * len(acc) // int(columns)
-        size = f"i32 {columns}, i32 {len(products) // parts}, i32 {parts}"
         flags = ", ".join(f"i32 {flag}" for flag in (_KINDS.index(lhs), _KINDS.index(rhs), a_by_k or 0, b_by_k or 0))
-        lines.append(f"  call void @emu_wgmma(ptr %emu.sums, {size}, ptr %emu.descriptors, {flags})")
+        lines.append(
+            f"  call void @emu_wgmma(ptr %emu.sums, i32 {columns}, i32 {len(products)}, ptr %emu.descriptors, {flags})"
+        )
     else:
         lines.append("  call void @emu_wgmma_wait(i32 0)")
     return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])

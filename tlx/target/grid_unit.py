@@ -284,7 +284,6 @@ class BlockShape:
         warp_rows, warp_columns: The part of the tile that a warp computes.
         stages: Stages of shared memory: others are being copied while one is multiplied.
         resident: Blocks that a multiprocessor runs at once at least, which limits their registers.
-        turns: Sets of warps that compute the block's tiles in turns: one multiplies while another one computes C.
     """
 
     rows: int
@@ -294,11 +293,10 @@ class BlockShape:
     warp_columns: int
     stages: int
     resident: int = 1
-    turns: int = 1
 
     @property
     def warps(self) -> int:
-        """Warps that compute a tile."""
+        """Warps of a block."""
         return self.rows // self.warp_rows * (self.columns // self.warp_columns)
 
 
@@ -355,20 +353,11 @@ class GroupOperations(Protocol):
         b: Builder,
         product: GroupProduct,
         acc: Sequence[Value],
-        lhs: Sequence[Sequence[SharedOperand]],
+        lhs: Sequence[SharedOperand],
         rhs: Sequence[SharedOperand],
         columns: int,
     ) -> list[Value]:
-        """Start the products of some steps along K; returns the sums, which are not complete yet.
-
-        Args:
-            b: The builder.
-            product: The product.
-            acc: The sums before, of each part of the rows.
-            lhs: For each part, A for each step.
-            rhs: B for each step.
-            columns: Columns of B.
-        """
+        """Start the products of some steps along K; returns the sums, which are not complete yet."""
         ...
 
     def multiply_held(
@@ -426,6 +415,7 @@ class GridCosts:
         memory_bytes: Bytes in a cycle from or to memory, its share of all multiprocessors'.
         block: Cycles of a block besides its stages: the first copies, and the epilogue.
         kernel: Cycles between two kernels.
+        mapping: Cycles of a block before copies by tensor maps arrive, more than before others do.
     """
 
     scalar_rate: int
@@ -434,6 +424,7 @@ class GridCosts:
     memory_bytes: int
     block: int
     kernel: int
+    mapping: int = 0
 
 
 @dataclass(frozen=True, slots=True)

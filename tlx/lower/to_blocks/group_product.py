@@ -35,6 +35,8 @@ from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOpera
 from tlx.target.launches import TensorMap
 
 _BARRIER_BYTES: Final = 8
+_BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
+"""Bytes of a stage's barriers."""
 _PART_COLUMNS: Final = (16, 32, 64)
 """Columns of a warp's sums that may pass through shared memory at once; all tiles have multiples of them."""
 _PART_PADDING: Final = 4
@@ -62,8 +64,8 @@ class GroupSums(StagedSums):
         self.product = product
         if positions.stages > shape.stages:
             self.ahead = shape.stages - 2  # the products of the stage multiplied last may not be complete
-        self.group_warps = product.rows // self.rows
-        self.group, _ = kernel.divided(kernel.thread, self.group_warps * kernel.grid.warp)
+        warps = product.rows // self.rows
+        self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
 
     def before_barrier(self) -> None:
         """Make what was copied visible to products."""
@@ -79,13 +81,11 @@ class GroupSums(StagedSums):
 
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """Start the products of a stage."""
-        product, b, shape = self.product, self.b, self.shape
+        product, b = self.product, self.b
         down = self.lhs.box_bytes if self.lhs.k_lines else product.rows * self.lhs.box_chunks * 16
         rhs = self._steps(self.rhs, b.add(stage, self.rhs.offset))
-        first, groups = b.add(b.add(stage, self.lhs.offset), b.mul(self.group, down)), shape.warps // self.group_warps
-        parts = range(shape.warp_rows // self.rows)
-        lhs = [self._steps(self.lhs, b.add(first, part * groups * down)) for part in parts]
-        return product.operations.multiply(b, product, acc, lhs, rhs, shape.columns)
+        lhs = self._steps(self.lhs, b.add(b.add(stage, self.lhs.offset), b.mul(self.group, down)))
+        return product.operations.multiply(b, product, acc, lhs, rhs, self.shape.columns)
 
     def _steps(self, operand: StagedOperand, start: Value) -> list[SharedOperand]:
         """The parts of an operand for the steps along K, the first one at an offset (i32) in shared memory."""
@@ -182,10 +182,8 @@ class MappedMemory:
     def of(cls, grid: GridUnit, shape: BlockShape, element: int) -> MappedMemory:
         """The memory for elements of some bytes: parts are large, unless fewer blocks would run at once."""
         stages = (shape.rows + shape.columns) * shape.depth * element * shape.stages
-        count = 2 * shape.stages + (shape.turns if shape.turns > 1 else 0)
-        parts = stages + -(-_BARRIER_BYTES * count // _CHUNK) * _CHUNK
-        warps = shape.warps * shape.turns
-        sizes = {n: parts + warps * GroupSums.rows * (n + _PART_PADDING) * _SUM_BYTES for n in _PART_COLUMNS}
+        parts = stages + _BARRIERS_BYTES * shape.stages
+        sizes = {n: parts + shape.warps * GroupSums.rows * (n + _PART_PADDING) * _SUM_BYTES for n in _PART_COLUMNS}
         at_once = grid.shared_bytes // min(sizes.values())
         columns = max(n for n, size in sizes.items() if grid.shared_bytes // size == at_once)
         return cls(stages, parts, columns, sizes[columns])
@@ -219,12 +217,6 @@ class MappedGroupSums(GroupSums):
         super().__init__(kernel, merged, shape, shared, accumulator, positions, product)
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
         self.memory = MappedMemory.of(kernel.grid, shape, bytes_of(merged.gemm.a.element))
-        self.threads = shape.warps * shape.turns * kernel.grid.warp
-        self.warp, _ = kernel.divided(kernel.thread, kernel.grid.warp)
-        self.turn: Value = const_int(I32, 0)
-        if shape.turns > 1:
-            self.turn, warp = kernel.divided(self.warp, shape.warps)
-            self.group, _ = kernel.divided(warp, self.group_warps)
 
     def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]) -> None:
         """Compute the block's tiles.
@@ -237,13 +229,12 @@ class MappedGroupSums(GroupSums):
         self._make_barriers()
         copying, multiplying = b.if_else_blocks(b.icmp("uge", kernel.thread, self.threads), ("copying", "multiplying"))
         b.at_end(multiplying)
-        self._for_tiles(lambda carried: self._multiply_tile(carried, place, use), self._first_of_turn(), self.turn)
+        self._for_tiles(lambda carried: self._multiply_tile(carried, place, use), 0)
         done = b.new_block("done")
         b.branch(done)
         b.at_end(copying)
         with b.if_block(b.icmp("eq", kernel.thread, self.threads), "copies"):
-            first: list[Value] = [const_int(I32, 0), const_int(I32, 1)]
-            self._for_tiles(lambda carried: self._copy_tile(carried, place()), first)
+            self._for_tiles(lambda carried: self._copy_tile(carried, place()), 1)
         b.branch(done)
         b.at_end(done)
 
@@ -253,59 +244,36 @@ class MappedGroupSums(GroupSums):
             for slot in range(self.shape.stages):
                 self.copies.make_barrier(b, self._full(const_int(I32, slot)), 1)
                 self.copies.make_barrier(b, self._free(const_int(I32, slot)), self.shape.warps)
-            for turn in range(self.shape.turns if self.shape.turns > 1 else 0):
-                self.copies.make_barrier(b, self._turn(const_int(I32, turn)), self.shape.warps)
             self.copies.publish_barriers(b)
         self.operations.barrier(b)
 
     def _full(self, slot: Value) -> Value:
         """The barrier that counts what has arrived of a stage."""
-        return self.b.gep(
-            I8, self.shared, as_index(self.b, self.b.add(self.b.mul(slot, 2 * _BARRIER_BYTES), self.memory.barriers))
-        )
+        at = self.b.add(self.b.mul(slot, _BARRIERS_BYTES), self.memory.barriers)
+        return self.b.gep(I8, self.shared, as_index(self.b, at))
 
     def _free(self, slot: Value) -> Value:
         """The barrier that counts the warps that have multiplied it."""
         return self.b.gep(I8, self._full(slot), _BARRIER_BYTES)
 
-    def _turn(self, turn: Value) -> Value:
-        """The barrier that counts the warps that have multiplied the tile before one of the turn."""
-        b, first = self.b, self.memory.barriers + 2 * _BARRIER_BYTES * self.shape.stages
-        return b.gep(I8, self.shared, as_index(b, b.add(b.mul(turn, _BARRIER_BYTES), first)))
-
-    def _for_tiles(
-        self,
-        body: Callable[[list[Value]], list[Value]],
-        first: list[Value],
-        turn: Value | None = None,
-    ) -> None:
-        """Emit a body for the tiles of the block.
-
-        Args:
-            body: Emits it, from a stage, its parity and what else is carried to those after the tile.
-            first: What the first tile has.
-            turn: Which tiles, i32: those whose turn it is; by default all.
-        """
-        b, kernel, blocks, total = self.b, self.kernel, self.blocks, self.kernel.all_tiles
-        turns = 1 if turn is None else self.shape.turns
-        if total <= blocks and turns == 1:
-            kernel.move_to(kernel.block)
-            body(first)
+    def _for_tiles(self, body: Callable[[list[Value]], list[Value]], parity: int) -> None:
+        """Emit a body for the block's tiles, from a stage and its parity, the first of which is given, to the next."""
+        b, kernel, total, start = self.b, self.kernel, self.kernel.all_tiles, self.kernel.block
+        first = [const_int(I32, 0), const_int(I32, parity)]
+        if total <= self.blocks:
+            kernel.move_to(start)
+            body([*first])
             return
-        start = kernel.block if turn is None else b.add(kernel.block, b.mul(turn, blocks))
         bounds = as_index(b, start), const_int(I64, total)
-        with b.loop(*bounds, blocks * turns, carry=first, name="tile", nonempty=turns == 1) as loop:
+        with b.loop(*bounds, self.blocks, carry=first, name="tile", nonempty=True) as loop:
             kernel.move_to(b.cast("trunc", loop.index, I32))
-            slot, parity, *others = body(loop.carried)
-            if turns > 1:
-                slot, parity = self._after(slot, parity, const_int(I32, (turns - 1) * self.positions.stages))
-            loop.next(slot, parity, *others)
+            loop.next(*body(loop.carried))
 
-    def _after(self, slot: Value, parity: Value, count: Value) -> tuple[Value, Value]:
-        """The stage some stages (i32) after one, and its parity."""
-        b = self.b
-        rounds, following = self.kernel.divided(b.add(slot, count), self.shape.stages)
-        return following, b.binary("and", b.binary("xor", parity, rounds), const_int(I32, 1))
+    def _after(self, slot: Value, parity: Value) -> tuple[Value, Value]:
+        """The stage after one, and its parity."""
+        b, following = self.b, self.b.add(slot, 1)
+        wraps = b.icmp("eq", following, self.shape.stages)
+        return b.select(wraps, const_int(I32, 0), following), b.binary("xor", parity, b.cast("zext", wraps, I32))
 
     # Copies ----------------------------------------------------------------------------------------------------
 
@@ -320,7 +288,7 @@ class MappedGroupSums(GroupSums):
             k = self.positions.first(b.cast("trunc", loop.index, I32), self.shape.depth).number
             for operand, across in zip((self.lhs, self.rhs), origin, strict=True):
                 self._copy_boxes(operand, stage, (k, across), full)
-            loop.next(*self._after(slot, parity, const_int(I32, 1)))
+            loop.next(*self._after(slot, parity))
         return loop.results
 
     def _copy_boxes(self, operand: StagedOperand, stage: Value, place: tuple[Value, Value], barrier: Value) -> None:
@@ -347,9 +315,7 @@ class MappedGroupSums(GroupSums):
         self, carried: list[Value], place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]
     ) -> list[Value]:
         """Multiply all stages of a tile, and use its sums."""
-        b, product, (slot, parity, *turn) = self.b, self.product, carried
-        for order in turn:
-            self.copies.wait(b, self._turn(self.turn), order)
+        b, product, (slot, parity) = self.b, self.product, carried
         per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
         carry = [slot, parity, slot, *[zero(self.accumulator)] * per_warp]
         with b.loop(0, self.positions.stages, carry=carry, name="stage") as loop:
@@ -358,48 +324,34 @@ class MappedGroupSums(GroupSums):
             acc = self.multiplied(acc, b.mul(slot, self.stage_bytes))
             product.operations.wait(b)
             if self.positions.stages > 1:
-                self._arrive(self._free(before), b.icmp("ne", loop.index, 0))
-            loop.next(*self._after(slot, parity, const_int(I32, 1)), slot, *acc)
+                self._release(before, b.icmp("ne", loop.index, 0))
+            loop.next(*self._after(slot, parity), slot, *acc)
         slot, parity, last, *acc = loop.results
-        if turn:
-            _, following = self.kernel.divided(b.add(self.turn, 1), self.shape.turns)
-            self._arrive(self._turn(following))
         acc = self.finished(acc)
-        self._arrive(self._free(last))
+        self._release(last)
         self._use(acc, place(), use)
-        return [slot, parity, *(b.binary("xor", order, const_int(I32, 1)) for order in turn)]
+        return [slot, parity]
 
-    def _first_of_turn(self) -> list[Value]:
-        """The first stage of the warp's turn and its parity, and with several turns that of the turn's barrier."""
-        b, start = self.b, const_int(I32, 0)
-        if self.shape.turns == 1:
-            return [start, start]
-        first = self._after(start, start, b.mul(self.turn, self.positions.stages))
-        return [*first, b.cast("zext", b.icmp("eq", self.turn, 0), I32)]
-
-    def _arrive(self, barrier: Value, condition: Value | None = None) -> None:
-        """Say at a barrier that the warp has multiplied, if a condition holds."""
+    def _release(self, slot: Value, condition: Value | None = None) -> None:
+        """Say that the warp has multiplied a stage, if a condition holds."""
         b = self.b
         checks = [b.icmp("eq", self.lane, 0), *([condition] if condition is not None else [])]
-        with b.if_block(all_of(b, checks) or checks[0], "arrive"):
-            self.copies.arrive(b, barrier)
+        with b.if_block(all_of(b, checks) or checks[0], "release"):
+            self.copies.arrive(b, self._free(slot))
 
     def _use(self, acc: list[Value], origin: tuple[Value, Value], use: Callable[[SumsPart], None]) -> None:
         """Use a warp's sums, part by part."""
-        b, part, shape, warp = self.b, self.memory.view(self.accumulator), self.shape, self.kernel.grid.warp
-        start = b.add(b.mul(self.warp, part.rows * part.row_stride * _SUM_BYTES), self.memory.parts)
+        b, part, warp = self.b, self.memory.view(self.accumulator), self.kernel.grid.warp
+        number, _ = self.kernel.divided(self.kernel.thread, warp)
+        start = b.add(b.mul(number, part.rows * part.row_stride * _SUM_BYTES), self.memory.parts)
         base = b.gep(I8, self.shared, as_index(b, start))
-        _, of_group = self.kernel.divided(self.warp, self.group_warps)
-        top = b.add(b.mul(self.group, self.product.rows), b.mul(of_group, self.rows))
-        per_part, across = part.rows * part.cols // warp, shape.columns // part.cols
-        for number in range(len(acc) // per_part):
-            down, column = divmod(number, across)
-            row = b.add(top, down * shape.warps * self.rows)
+        per_part = part.rows * part.cols // warp
+        for first in range(0, len(acc), per_part):
+            column = const_int(I32, first // per_part * part.cols)
             self.operations.subgroup_barrier(b, warp)
-            sums = acc[number * per_part : (number + 1) * per_part]
-            self.store(sums, part.cols, part, base, (const_int(I32, 0), const_int(I32, 0)))
+            self.store(acc[first : first + per_part], part.cols, part, base, (const_int(I32, 0), const_int(I32, 0)))
             self.operations.subgroup_barrier(b, warp)
-            use(SumsPart(part, base, origin, (row, const_int(I32, column * part.cols)), warp, self.lane))
+            use(SumsPart(part, base, origin, (self.warp_row, column), warp, self.lane))
 
 
 def _step(operand: StagedOperand) -> int:

@@ -69,6 +69,8 @@ _GAIN: Final = 1.1
 """How much faster a product must be expected to be for several blocks to share its positions of K."""
 _OVERLAP: Final = 0.25
 """The share of the faster of copies and products that takes time besides the other."""
+_OVERLAP_OF_MAPPED: Final = 0.1
+"""That share where a thread of its own copies by tensor maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,11 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
     ]
     if isinstance(unit, GroupProduct):
         places = dict.fromkeys(copied, 0)
-        mapped = [MappedOperands.of(grid, product, plan.shape, places) is not None for plan in plans]
-        plans = [replace(plan, is_mapped=is_mapped) for plan, is_mapped in zip(plans, mapped, strict=True)]
-        plans = [plan for plan in plans if plan.is_mapped or plan.shape.turns == 1]
+        plans += [
+            replace(plan, is_mapped=True)
+            for plan in plans
+            if MappedOperands.of(grid, product, plan.shape, places) is not None
+        ]
     plans = [plan for plan in plans if _shared_bytes(grid, plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
@@ -143,10 +147,14 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     size = bytes_of(gemm.a.element)
     copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
-    stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
+    overlap = _OVERLAP_OF_MAPPED if plan.is_mapped else _OVERLAP
+    stage = max(copied, multiplied) + overlap * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
     at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(grid, plan, gemm, gemm_accumulator_type(gemm)))
-    starts = (-(-rounds // at_once) + _SERIAL * rounds) * costs.block
+    started = -(-rounds // at_once)
+    if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
+        started = (1 + rounds) / 2
+    starts = (started + _SERIAL * rounds) * costs.block + (costs.mapping if plan.is_mapped else 0)
     cycles = _stages(plan, gemm) // plan.splits * stage
     if plan.splits == 1:
         return starts + rounds * cycles
@@ -343,7 +351,7 @@ class _ProductKernels:
         return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        threads = self.threads * self.plan.shape.turns + (self.grid.warp if self.mapped is not None else 0)
+        threads = self.threads + (self.grid.warp if self.mapped is not None else 0)
         return kernel.finish(threads, self._shared, self.plan.shape.resident, workspace, self._blocks(kernel))
 
     def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[SumsPart], None]) -> None:
