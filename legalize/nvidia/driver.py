@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from tlx.diagnostics import TlxError, UsageError
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import FunctionLaunches, Launch
+from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
 _LOG_BYTES: Final = 16 << 10
 _NAME_BYTES: Final = 128
@@ -24,6 +24,9 @@ _OLDEST: Final = (8, 0)
 _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
+_MAP_BYTES: Final = 128
+_MAPPED: Final = {"bfloat": "BFLOAT16", "half": "FLOAT16", "float": "FLOAT32", "i8": "UINT8"}
+"""The driver's names of elements of tensor maps."""
 _DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
 _ON_DEVICES: Final = (2, 13)
 _DEFAULT_STREAM: Final = 1  # in DLPack and `__cuda_array_interface__`, where 0 is not allowed
@@ -202,6 +205,27 @@ class NvidiaCode:
         finally:
             for event in events:
                 call("cuEventDestroy", event)
+
+    def tensor_map(self, tensor_map: TensorMap, address: int) -> bytes:
+        """Encode by `cuTensorMapEncodeTiled`."""
+        kinds, rank = self._device.driver, len(tensor_map.extents)
+        data_type = getattr(kinds.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_MAPPED[tensor_map.element]}")
+        encoded = self._call(
+            "cuTensorMapEncodeTiled",
+            data_type,
+            rank,
+            address,
+            [kinds.cuuint64_t(extent) for extent in tensor_map.extents],
+            [kinds.cuuint64_t(stride) for stride in tensor_map.strides],
+            [kinds.cuuint32_t(extent) for extent in tensor_map.box],
+            [kinds.cuuint32_t(1)] * rank,
+            kinds.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(kinds.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{tensor_map.swizzle}B"),
+            kinds.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            kinds.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            about=f"a map of {tensor_map.extents} elements",
+        )
+        return ctypes.string_at(encoded.getPtr(), _MAP_BYTES)
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch by `cuLaunchKernel`."""

@@ -19,6 +19,7 @@ from tlx.target.hardware import Sign
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
+    from tlx.ir.functions import Function
     from tlx.ir.module import Module
 
 SHARED: Final = "tlx_shared"
@@ -46,10 +47,15 @@ class NvidiaOperations:
         facts = [
             (kernel, fact)
             for kernel, (threads, resident) in sizes.items()
-            for fact in (("kernel", 1), ("maxntidx", threads), ("minctasm", resident))
+            for fact in (("kernel", "i32 1"), ("maxntidx", f"i32 {threads}"), ("minctasm", f"i32 {resident}"))
+        ]
+        facts += [
+            (function.name, ("grid_constant", f"!{{{', '.join(f'i32 {number}' for number in by_value)}}}"))
+            for function in module.functions
+            if (by_value := _passed_by_value(function))
         ]
         lines = [
-            f'!{number} = !{{ptr @{kernel}, !"{name}", i32 {value}}}'
+            f'!{number} = !{{ptr @{kernel}, !"{name}", {value}}}'
             for number, (kernel, (name, value)) in enumerate(facts, first)
         ]
         nodes = ", ".join(f"!{first + k}" for k in range(len(facts)))
@@ -124,6 +130,11 @@ class NvidiaOperations:
     def power_of_two(self, b: Builder, exponent: Value) -> Value:
         """ex2.approx.ftz.f32."""
         return b.call_named("llvm.nvvm.ex2.approx.ftz.f", FLOAT, [exponent], "power").value
+
+
+def _passed_by_value(function: Function) -> list[int]:
+    """The parameters whose memory is passed, counted from 1."""
+    return [number for number, a in enumerate(function.arguments, 1) if a.attributes.startswith("byval")]
 
 
 def power_of_two(b: Builder, x: Value) -> Value:

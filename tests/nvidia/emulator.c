@@ -1,7 +1,8 @@
 /* Runs kernels on a CPU: each thread of a block is a fibre, in random order.
 
-   It is strict where a GPU only may be: asynchronous copies arrive when they are waited for, and not before; shared
-   memory begins as NaN; an access outside of the buffers is an error, and so are two accesses of a byte of shared
+   It is strict where a GPU only may be: asynchronous copies arrive when they are waited for, and not before, be it by
+   the thread that started them or at an mbarrier; a box may be copied only over memory whose products have been waited
+   for by all of their warps, which have told so at an mbarrier; shared memory begins as NaN; an access outside of the buffers is an error, and so are two accesses of a byte of shared
    memory by different threads without a barrier between them, if one of them writes. */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -332,11 +333,13 @@ static long place_of(uint64_t d, int mn, int k, int by_lines_of_k, int size) {
                                   : k * size + mn % 8 * 128 + mn / 8 * groups_of_lines);
   return at ^ (at >> 7 & 7) << 4;
 }
+static void check_arrival(int g, long at);
 static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int kind) {
   long at = place_of(d, mn, k, by_lines_of_k, bytes_of(kind));
   int n = started_count[g];
   touch(tlx_shared + at, bytes_of(kind), 0);
   if (at % 16 == 0) {
+    check_arrival(g, at);
     if (started[g][n].count == CHUNKS) fail("too many chunks");
     started[g][n].chunks[started[g][n].count++] = at;
     for (int i = 0; i < 16; i++) bytes[at + i].pending_reads++;
@@ -420,6 +423,150 @@ void emu_wgmma_wait(int left) {
   leave(&groups[g]);
 }
 
+/* Mbarriers, and copies of boxes of tensors. What a thread knows of others: how often each had arrived somewhere when
+   the phases ended that it has waited for. */
+enum { BARRIERS = 32, BOXES = 64, DIMENSIONS = 5 };
+struct tensor_map { char *base; int64_t extents[DIMENSIONS], strides[DIMENSIONS]; int32_t box[DIMENSIONS], rank, size, swizzle; };
+struct box_copy { const struct tensor_map *map; char *to; int at[DIMENSIONS]; };
+static struct mbarrier {
+  long at;
+  int count, pending, ready;
+  unsigned phase, made;
+  long expected, started;
+  struct meeting waiters;
+  struct box_copy boxes[BOXES];
+  int box_count;
+  int told[THREADS], known[THREADS];
+} mbarriers[BARRIERS];
+static int mbarrier_count, arrivals[THREADS], knows[THREADS][THREADS], waited[THREADS][BARRIERS];
+/* For each chunk of 16 bytes: the barrier and phase that it arrived with, and what warps had told when they read it. */
+static struct { int barrier; unsigned phase; int read[THREADS / WARP]; } chunks[SHARED / 16];
+
+static struct mbarrier *barrier_at(char *p) {
+  for (int i = 0; i < mbarrier_count; i++)
+    if (mbarriers[i].at == p - tlx_shared) {
+      if (mbarriers[i].made == epoch) fail("an mbarrier that may not be made yet");
+      return &mbarriers[i];
+    }
+  fail("no mbarrier at byte %ld of shared memory", (long)(p - tlx_shared));
+  return 0;
+}
+void emu_mbarrier_make(char *p, int count) {
+  if ((p - tlx_shared) % 8 || p < tlx_shared || p + 8 > tlx_shared + shared_bytes) fail("an mbarrier out of place");
+  if (mbarrier_count == BARRIERS) fail("too many mbarriers");
+  touch(p, 8, 1);
+  struct mbarrier *m = &mbarriers[mbarrier_count++];
+  memset(m, 0, sizeof *m);
+  m->at = p - tlx_shared; m->count = m->pending = count; m->made = epoch;
+}
+static void end_phase(struct mbarrier *m) {
+  m->phase++; m->pending = m->count; m->ready = 0; m->expected = m->started = 0;
+  memcpy(m->known, m->told, sizeof m->known);
+  leave(&m->waiters);
+}
+/* The phase can end: at once, or when a thread waits for what is being copied. */
+static void check_phase(struct mbarrier *m) {
+  if (m->pending || m->expected != m->started) return;
+  if (!m->box_count) { end_phase(m); return; }
+  m->ready = 1;
+  leave(&m->waiters);
+}
+static void tell(struct mbarrier *m) {
+  if (!m->pending) fail("an mbarrier at which too many threads arrive");
+  knows[self][self] = ++arrivals[self];
+  for (int t = 0; t < threads; t++)
+    if (knows[self][t] > m->told[t]) m->told[t] = knows[self][t];
+  m->pending--;
+}
+void emu_mbarrier_arrive(char *p) { struct mbarrier *m = barrier_at(p); tell(m); check_phase(m); }
+void emu_mbarrier_expect(char *p, int size) {
+  struct mbarrier *m = barrier_at(p);
+  tell(m);
+  m->expected += size;
+  check_phase(m);
+}
+static void land(struct mbarrier *m) {
+  for (int n = 0; n < m->box_count; n++) {
+    struct box_copy *c = &m->boxes[n];
+    const struct tensor_map *map = c->map;
+    int line = map->box[0] * map->size, lines = 1;
+    for (int d = 1; d < map->rank; d++) lines *= map->box[d];
+    for (int l = 0; l < lines; l++) {
+      char *from = map->base;
+      int inside = 1;
+      for (int d = 1, rest = l; d < map->rank; rest /= map->box[d], d++) {
+        long index = c->at[d] + rest % map->box[d];
+        inside &= index >= 0 && index < map->extents[d];
+        from += index * map->strides[d];
+      }
+      for (int k = 0; k < line; k++) {
+        long at = c->to - tlx_shared + l * line + k, element = c->at[0] + k / map->size;
+        at ^= (at >> 7 & 7) << 4;
+        int here = inside && element >= 0 && element < map->extents[0];
+        if (here && k % map->size == 0) touch(from + element * map->size, map->size, 0);
+        tlx_shared[at] = here ? from[c->at[0] * map->size + k] : 0;
+        bytes[at].pending--;
+        chunks[at / 16].barrier = m - mbarriers + 1;
+        chunks[at / 16].phase = m->phase + 1;
+        memset(chunks[at / 16].read, 0, sizeof chunks->read);
+      }
+    }
+  }
+  m->box_count = 0;
+}
+void emu_mbarrier_wait(char *p, int parity) {
+  struct mbarrier *m = barrier_at(p);
+  while ((m->phase & 1) == parity) {
+    if (m->ready) { land(m); end_phase(m); continue; }
+    waiting[self].at = &m->waiters; waiting[self].generation = m->waiters.generation;
+    swapcontext(&fibres[self], &scheduler);
+    waiting[self].at = 0;
+  }
+  for (int t = 0; t < threads; t++)
+    if (m->known[t] > knows[self][t]) knows[self][t] = m->known[t];
+  waited[self][m - mbarriers] = m->phase;
+}
+static void start_box(char *to, const struct tensor_map *map, char *barrier, const int *at, int rank) {
+  struct mbarrier *m = barrier_at(barrier);
+  long size = map->size;
+  if (rank != map->rank) fail("a copy of %d dimensions of a tensor of %d", rank, map->rank);
+  for (int d = 0; d < rank; d++) size *= map->box[d];
+  if ((to - tlx_shared) % 1024) fail("a box that is not aligned to 1024 bytes");
+  if (map->box[0] * map->size != map->swizzle) fail("a box whose lines are not swizzled");
+  if (to < tlx_shared || to + size > tlx_shared + shared_bytes) fail("a box outside of shared memory");
+  if (m->box_count == BOXES) fail("too many copies");
+  for (long i = to - tlx_shared; i < to - tlx_shared + size; i++) {
+    if (bytes[i].pending || bytes[i].pending_reads) fail("a copy over byte %ld of shared memory, which is in use", i);
+    if (bytes[i].written == epoch) fail("a copy over byte %ld, which thread %d wrote", i, bytes[i].writer);
+    for (int w = 0; w < threads / WARP; w++)
+      if (chunks[i / 16].read[w] > knows[self][w * WARP])
+        fail("a copy over byte %ld, which warp %d has read and not told so", i, w);
+    bytes[i].pending++;
+  }
+  m->boxes[m->box_count].map = map; m->boxes[m->box_count].to = to;
+  memcpy(m->boxes[m->box_count++].at, at, sizeof(int) * rank);
+  m->started += size;
+  check_phase(m);
+}
+void emu_box_2(char *to, const struct tensor_map *map, int x, int y, char *barrier) {
+  start_box(to, map, barrier, (int[]){x, y}, 2);
+}
+void emu_box_3(char *to, const struct tensor_map *map, int x, int y, int z, char *barrier) {
+  start_box(to, map, barrier, (int[]){x, y, z}, 3);
+}
+void emu_box_4(char *to, const struct tensor_map *map, int x, int y, int z, int w, char *barrier) {
+  start_box(to, map, barrier, (int[]){x, y, z, w}, 4);
+}
+/* A product of a group reads a chunk: all of its threads must have waited for what arrived there. */
+static void check_arrival(int g, long at) {
+  int barrier = chunks[at / 16].barrier - 1;
+  for (int w = g * GROUP / WARP; w < (g + 1) * GROUP / WARP; w++) {
+    chunks[at / 16].read[w] = arrivals[w * WARP] + 1;
+    if (barrier >= 0 && waited[w * WARP + self % WARP][barrier] < chunks[at / 16].phase)
+      fail("a product that reads byte %ld, for which warp %d has not waited", at, w);
+  }
+}
+
 static void (*kernel)(void **);
 static void **arguments;
 static void run(void) { kernel(arguments); done[self] = 1; }
@@ -444,6 +591,9 @@ const char *emu_launch(void (*function)(void **), void **args, int blocks, int s
     for (int t = 0; t < THREADS; t++) first_of[t] = t;
     memset(warps, 0, sizeof warps); memset(&everyone, 0, sizeof everyone);
     memset(groups, 0, sizeof groups); memset(started_count, 0, sizeof started_count);
+    mbarrier_count = 0;
+    memset(arrivals, 0, sizeof arrivals); memset(chunks, 0, sizeof chunks); memset(waited, 0, sizeof waited);
+    for (int t = 0; t < threads; t++) memset(knows[t], 0, sizeof(int) * threads);
     epoch = 1;
     for (int t = 0; t < threads; t++) {
       getcontext(&fibres[t]);

@@ -3,6 +3,7 @@
 import ctypes
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from tlx.llvm.codegen import emit_code
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import FunctionLaunches, Launch
+from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
 HERE: Final = Path(__file__).parent
 Array = npt.NDArray[Any]
@@ -57,6 +58,13 @@ declare void @emu_mma_wide_f64(ptr, ptr, ptr, ptr)
 declare void @emu_wgmma(ptr, i32, i32, ptr, i32, i32, i32, i32)
 declare void @emu_wgmma_held(ptr, i32, i32, ptr, i32, i32)
 declare void @emu_wgmma_wait(i32)
+declare void @emu_mbarrier_make(ptr, i32)
+declare void @emu_mbarrier_arrive(ptr)
+declare void @emu_mbarrier_expect(ptr, i32)
+declare void @emu_mbarrier_wait(ptr, i32)
+declare void @emu_box_2(ptr, ptr, i32, i32, ptr)
+declare void @emu_box_3(ptr, ptr, i32, i32, i32, ptr)
+declare void @emu_box_4(ptr, ptr, i32, i32, i32, i32, ptr)
 declare float @exp2f(float)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
@@ -134,10 +142,13 @@ def _without_assembly(line: str) -> str:
         return f"  {result} = call {match['type']} @wide.doubles({match['args']})"
     if text.startswith("fence"):
         return ""
+    called = next((function for prefix, function in _CALLED.items() if prefix in text), None)
+    if called is not None:
+        return f"  call void @emu_{called}({match['args']})"
     if _HELD.search(text):
         return _with_held_operands(match)
     if result is None:
-        return "  call void @emu_wgmma_wait(i32 1)"
+        return f"  call void @emu_wgmma_wait(i32 {text.removesuffix(';').split()[-1]})"
     lines: list[str] = []
     arguments = match["args"].split(", ")
     acc = [a for a in arguments if not a.startswith("i64")]
@@ -157,6 +168,14 @@ def _without_assembly(line: str) -> str:
     return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])
 
 
+_CALLED: Final = {
+    "mbarrier.init": "mbarrier_make",
+    "mbarrier.arrive.expect_tx": "mbarrier_expect",
+    "mbarrier.arrive": "mbarrier_arrive",
+    "mbarrier.try_wait": "mbarrier_wait",
+    **{f"cp.async.bulk.tensor.{rank}d": f"box_{rank}" for rank in (2, 3, 4)},
+}
+"""Functions of the emulator by the beginning of the inline PTX that they are."""
 _HELD: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \{[^}]*\}, \S+ 1, 1, 1, (\d);")
 
 
@@ -199,6 +218,7 @@ def _bytes(type_: str) -> int:
 def for_this_machine(ir: str) -> str:
     """The module for this CPU: the GPU's operations are calls of the emulator, and memory accesses are checked."""
     ir = re.sub(r"(?m)^(target .*|@tlx_launches = .*|!nvvm\..*|!\d+ = !\{ptr @.*|declare .*@llvm\.nvvm\..*)$", "", ir)
+    ir = re.sub(r"byval\(\[\d+ x i8\]\) ", "", ir)
     ir = re.sub(r"addrspacecast (ptr.*?) to ptr( addrspace\(\d\))?", r"bitcast \1 to ptr", ir)
     ir = re.sub(r" addrspace\(\d\)", "", ir).replace("ptx_kernel ", "")
     for name, function in _RENAMED.items():
@@ -225,10 +245,13 @@ def _entry(kernel: tuple[str, str]) -> str:
     """A function that takes the kernel's arguments as cuLaunchKernel does: by a pointer to each."""
     name, parameters = kernel
     types = re.findall(r"(?:^|, )(<[^>]*>|\S+)", parameters)
+    maps = [number for number, parameter in enumerate(parameters.split(", ")) if "%map" in parameter]
     lines = [f"define void @run_{name}(ptr %args) {{"]
     for i, type_ in enumerate(types):
         lines += [f"  %a{i} = getelementptr ptr, ptr %args, i64 {i}", f"  %p{i} = load ptr, ptr %a{i}"]
-        lines.append(f"  %v{i} = load {type_}, ptr %p{i}")
+        lines.append(
+            f"  %v{i} = getelementptr i8, ptr %p{i}, i64 0" if i in maps else f"  %v{i} = load {type_}, ptr %p{i}"
+        )
     arguments = ", ".join(f"{type_} %v{i}" for i, type_ in enumerate(types))
     return "\n".join([*lines, f"  call void @{name}({arguments})", "  ret void", "}", ""])
 
@@ -334,6 +357,20 @@ class Emulator:
         work()
         return time.perf_counter() - start
 
+    def tensor_map(self, tensor_map: TensorMap, address: int) -> bytes:
+        """The `tensor_map` of emulator.c."""
+        size = _bytes(tensor_map.element)
+        rank = len(tensor_map.extents)
+        longs = (
+            *tensor_map.extents,
+            *[0] * (_DIMENSIONS - rank),
+            size,
+            *tensor_map.strides,
+            *[0] * (_DIMENSIONS - rank),
+        )
+        numbers = (*tensor_map.box, *[0] * (_DIMENSIONS - rank), rank, size, tensor_map.swizzle)
+        return struct.pack(f"<Q{2 * _DIMENSIONS}q{_DIMENSIONS + 3}i", address, *longs, *numbers)
+
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:  # noqa: ARG002
         """Run a kernel.
 
@@ -354,6 +391,7 @@ class Emulator:
 
 
 _ALIGNMENT: Final = 256
+_DIMENSIONS: Final = 5
 
 
 class EmulatedDevice:

@@ -31,7 +31,7 @@ from tlx.llvm.triples import with_platform
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, from_json, table_of, to_json
+from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, TensorMap, from_json, table_of, to_json
 
 ROOT = Path(__file__).parents[2]
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -393,6 +393,8 @@ class SmallMemory:
     def seconds(self, work: Callable[[], object]) -> float:
         work()
         return 1.0
+
+    def tensor_map(self, tensor_map: TensorMap, address: int) -> bytes: ...
 
     def launch(self, launch: Launch, blocks: int, arguments: object, stream: int) -> None: ...
 

@@ -26,7 +26,7 @@ from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, table_of
+from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, TensorMap, table_of
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import Device, DeviceCode
@@ -156,7 +156,7 @@ class DeviceFunction(CompiledFunction):
     def _launch(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
         device, temporaries = self._device, list[int]()
-        frame = self._frames.pop() if self._frames else _Frame(self._launches)
+        frame = self._frames.pop() if self._frames else _Frame(self._launches, self._device)
         failed = True
         try:
             for size in self._launches.temporaries:
@@ -313,34 +313,61 @@ class _Frame:
 
     Args:
         function: The launches.
+        device: The code.
     """
 
-    def __init__(self, function: FunctionLaunches) -> None:
+    def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
         self._launches: list[tuple[Launch, Any, list[Any]]] = []
         for launch in function.launches:
             cells = [
-                ctypes.c_void_p() if a.offset is not None else _cell(function.parameters[a.parameter or 0])
+                _cell(function.parameters[a.parameter or 0])
+                if a.offset is None
+                else ctypes.c_void_p()
+                if a.map is None
+                else _MapCell(a.map, device)
                 for a in launch.arguments
             ]
-            pointers = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
+            addresses = [None if isinstance(cell, _MapCell) else ctypes.addressof(cell) for cell in cells]
+            pointers = (ctypes.c_void_p * len(cells))(*addresses)
             self._launches.append((launch, pointers, cells))
 
     def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
         """Each launch with an array of pointers to its arguments."""
         for launch, pointers, cells in self._launches:
-            for argument, cell in zip(launch.arguments, cells, strict=True):
-                offset = argument.offset
-                if argument.temporary is not None:
-                    cell.value = temporaries[argument.temporary] + (offset or 0)
-                    continue
-                value = values[argument.parameter or 0]
-                if offset is not None:
+            for number, (argument, cell) in enumerate(zip(launch.arguments, cells, strict=True)):
+                offset, temporary = argument.offset, argument.temporary
+                value: Any = values[argument.parameter or 0] if temporary is None else temporaries[temporary]
+                if argument.map is not None:
+                    pointers[number] = cell.encoded_for(value + (offset or 0))
+                elif offset is not None:
                     cell.value = value + offset
                 elif isinstance(cell, ctypes.Array):
                     cell[:] = value
                 else:
                     cell.value = getattr(value, "value", value)
             yield launch, pointers
+
+
+class _MapCell:
+    """Memory for a tensor map, for each of the addresses that the tensor has had lately.
+
+    Args:
+        tensor_map: The map.
+        device: The code.
+    """
+
+    def __init__(self, tensor_map: TensorMap, device: DeviceCode) -> None:
+        self._map, self._device, self._known = tensor_map, device, dict[int, Any]()
+
+    def encoded_for(self, address: int) -> int:
+        """Where the map of the tensor at an address is."""
+        memory = self._known.get(address)
+        if memory is None:
+            if len(self._known) >= _MOST_LAYOUTS:
+                self._known.clear()
+            encoded = self._device.tensor_map(self._map, address)
+            memory = self._known[address] = (ctypes.c_char * len(encoded)).from_buffer_copy(encoded)
+        return ctypes.addressof(memory)
 
 
 def _cell(type_: str) -> Any:

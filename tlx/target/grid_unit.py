@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tlx.ir.module import Module
     from tlx.ir.values import Value
     from tlx.target.hardware import Sign
-    from tlx.target.launches import FunctionLaunches, Launch
+    from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
 
 class GridOperations(Protocol):
@@ -85,6 +85,49 @@ class GridOperations(Protocol):
 
     def power_of_two(self, b: Builder, exponent: Value) -> Value:
         """2 to the power of a float, with a relative error of 2^-22; subnormal results are zero."""
+        ...
+
+
+class TensorCopies(Protocol):
+    """Copies of boxes of tensors that one thread starts, and barriers in shared memory that count what has arrived.
+
+    A barrier is 8 bytes. A phase of it ends when as many threads have arrived as it was made for, and as many bytes as
+    they expect. Phases have the parities 0, 1, 0, ...; the one before the first has 1.
+
+    Attributes:
+        map_bytes: Bytes of a tensor map, which kernels are passed by value.
+        map_alignment: Its alignment.
+        line_bytes: Bytes of a line of a box, which is swizzled.
+        most_dimensions: Dimensions that a tensor has at most.
+    """
+
+    map_bytes: int
+    map_alignment: int
+    line_bytes: int
+    most_dimensions: int
+
+    def make_barrier(self, b: Builder, barrier: Value, arrivals: int) -> None:
+        """Make a barrier for some threads."""
+        ...
+
+    def publish_barriers(self, b: Builder) -> None:
+        """Make the barriers that the thread has made visible to copies; the block's barrier has to follow."""
+        ...
+
+    def expect(self, b: Builder, barrier: Value, size: int) -> None:
+        """Arrive, and expect some bytes in this phase."""
+        ...
+
+    def copy(self, b: Builder, to: Value, tensor_map: Value, at: Sequence[Value], barrier: Value) -> None:
+        """Start to copy the box at a place (i32, the contiguous dimension first) to shared memory."""
+        ...
+
+    def arrive(self, b: Builder, barrier: Value) -> None:
+        """Arrive."""
+        ...
+
+    def wait(self, b: Builder, barrier: Value, parity: Value) -> None:
+        """Wait until the phase of some parity (i32) has ended."""
         ...
 
 
@@ -170,6 +213,14 @@ class DeviceCode(Protocol):
 
     def seconds(self, work: Callable[[], object]) -> float:
         """Seconds between the device's begin and end of what some work launches in the default stream."""
+        ...
+
+    def tensor_map(self, tensor_map: TensorMap, address: int) -> bytes:
+        """The map of a tensor at an address, in the form that kernels are passed.
+
+        Raises:
+            TlxError: The device refuses it.
+        """
         ...
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
@@ -364,6 +415,7 @@ class GridCosts:
         memory_bytes: Bytes in a cycle from or to memory, its share of all multiprocessors'.
         block: Cycles of a block besides its stages: the first copies, and the epilogue.
         kernel: Cycles between two kernels.
+        mapping: Cycles of a block before copies by tensor maps arrive, more than before others do.
     """
 
     scalar_rate: int
@@ -372,6 +424,7 @@ class GridCosts:
     memory_bytes: int
     block: int
     kernel: int
+    mapping: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +444,7 @@ class GridUnit:
         costs: Costs of products.
         scalar_shapes: Tiles of other products; `warp_rows` x `warp_columns` is a thread's part.
         device: Finds the device of this machine that runs kernels, or raises UsageError.
+        copies: Emits copies of boxes of tensors, if there are such.
     """
 
     operations: GridOperations
@@ -405,3 +459,4 @@ class GridUnit:
     costs: GridCosts
     scalar_shapes: tuple[BlockShape, ...]
     device: Callable[[], Device]
+    copies: TensorCopies | None = None

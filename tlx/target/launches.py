@@ -3,7 +3,7 @@
 The table is a constant of the lowered module, `@tlx_launches`, in JSON, so that it stays in every form of the module,
 assembly included:
 
-    {"version": 1, "functions": [{
+    {"version": 2, "functions": [{
       "name": "mlp",
       "parameters": ["ptr", "ptr", "float"],              types of the function's parameters
       "temporaries": [4096],                              bytes; each is aligned to 256
@@ -11,10 +11,18 @@ assembly included:
         "kernel": "mlp_0_matmul", "grid": 64, "block": 256, "shared": 49152,       or "grid": [3, 4, 5]
         "arguments": [{"parameter": 0, "offset": 0},      a pointer, some bytes after a parameter
                       {"temporary": 0, "offset": 256},
-                      {"parameter": 2}]}]}]}              a scalar, passed on
+                      {"parameter": 2},                   a scalar, passed on
+                      {"parameter": 1, "offset": 0, "map": {            a tensor map, passed by value
+                        "element": "bfloat",
+                        "extents": [4096, 1024],          elements; the first dimension is contiguous
+                        "strides": [8192],                bytes, of the other dimensions
+                        "box": [64, 128],                 elements that a copy reads
+                        "swizzle": 128}}]}]}]}            bytes of a line in shared memory
 
 Pointer parameters are addresses of the device's memory, aligned to 16 bytes. `shared` is the bytes of dynamic shared
 memory. Grids and blocks have one dimension. A grid that is a list is the product of these parameters.
+
+A tensor map describes the tensor that begins at the address. What a copy reads outside of it is zero.
 """
 
 from __future__ import annotations
@@ -25,10 +33,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 SYMBOL: Final = "tlx_launches"
-VERSION: Final = 1
+VERSION: Final = 2
 ALIGNMENT: Final = 16
 """Alignment in bytes of the pointers that a function is passed."""
 TEMPORARY_ALIGNMENT: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor in memory whose boxes a kernel copies to shared memory.
+
+    Attributes:
+        element: Element type in LLVM's spelling.
+        extents: Extents; the first dimension is contiguous.
+        strides: Bytes from an element to the next, in each dimension but the first.
+        box: Extents of a box.
+        swizzle: Bytes of a line of a box in shared memory, whose chunks of 16 bytes are exchanged by the line's number.
+    """
+
+    element: str
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +66,13 @@ class LaunchArgument:
         parameter: The number of the function's parameter that it is, or that it points into; None for a temporary.
         temporary: The number of the temporary that it points into.
         offset: Bytes from there; None for a scalar.
+        map: What is passed instead of the pointer: the map of the tensor that it points to.
     """
 
     parameter: int | None = None
     temporary: int | None = None
     offset: int | None = None
+    map: TensorMap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +131,21 @@ def from_json(text: str) -> list[FunctionLaunches]:
                     tuple(launch["grid"]) if isinstance(launch["grid"], list) else launch["grid"],
                     launch["block"],
                     launch["shared"],
-                    tuple(LaunchArgument(**argument) for argument in launch["arguments"]),
+                    tuple(map(_argument, launch["arguments"])),
                 )
                 for launch in function["launches"]
             ),
         )
         for function in table["functions"]
     ]
+
+
+def _argument(argument: dict[str, Any]) -> LaunchArgument:
+    facts = argument.pop("map", None)
+    if facts is None:
+        return LaunchArgument(**argument)
+    extents, strides, box = (tuple(facts[key]) for key in ("extents", "strides", "box"))
+    return LaunchArgument(**argument, map=TensorMap(facts["element"], extents, strides, box, facts["swizzle"]))
 
 
 _CONSTANT: Final = re.compile(rf'@{SYMBOL} = [^\n]*? c"([^"]*)"')

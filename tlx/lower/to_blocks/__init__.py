@@ -20,7 +20,13 @@ from tlx.ir.types import VOID, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
-from tlx.lower.to_blocks.kernel import GridFacts, Iterations, is_for_threads, thread_function_kernel
+from tlx.lower.to_blocks.kernel import (
+    GridFacts,
+    Iterations,
+    MappedPointer,
+    is_for_threads,
+    thread_function_kernel,
+)
 from tlx.lower.to_blocks.memory import is_memory_call
 from tlx.lower.to_blocks.product import product_grid_kernels
 from tlx.lower.to_blocks.rows.attention import attention_grid_kernel
@@ -158,7 +164,8 @@ def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunche
         for facts in kernels.of(function.name, number, tree, _iterations(host, tree)):
             shared = [LaunchArgument(temporary=len(names), offset=0)] if facts.workspace else []
             workspace = max(workspace, facts.workspace)
-            arguments = (*pointers, *shared, *scalars)
+            maps = [_mapped(pointer, tree, names) for pointer in facts.maps]
+            arguments = (*pointers, *shared, *scalars, *maps)
             launches.append(Launch(facts.name, facts.grid, facts.block, facts.shared, arguments))
     sizes = (*(host.bytes_of_temporary(name) for name in names), *([workspace] if workspace else []))
     return FunctionLaunches(function.name, host.parameter_types(), sizes, tuple(launches))
@@ -168,6 +175,15 @@ def _argument(place: Place, temporaries: dict[str, int]) -> LaunchArgument:
     if place.temporary is not None:
         return LaunchArgument(temporary=temporaries[place.temporary], offset=place.offset)
     return LaunchArgument(parameter=place.parameter, offset=place.offset)
+
+
+def _mapped(pointer: MappedPointer, tree: HostTree, temporaries: dict[str, int]) -> LaunchArgument:
+    """A tensor map; the workspace is the last temporary."""
+    if pointer.workspace_offset is not None:
+        place = LaunchArgument(temporary=len(temporaries), offset=pointer.workspace_offset)
+    else:
+        place = _argument(tree.places[pointer.number], temporaries)
+    return replace(place, map=pointer.tensor_map)
 
 
 def _iterations(host: HostFunction, tree: HostTree) -> Iterations:

@@ -29,7 +29,7 @@ from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
 from tlx.target import thread_calls
 from tlx.target.grid_unit import FragmentProduct, GridUnit
-from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument
+from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, TensorMap
 from tlx.target.thread_calls import BLOCK_ATTRIBUTE, COUNTS, PREFIX
 
 _NOT_IN_NAMES: Final = re.compile(r"\W")
@@ -47,6 +47,7 @@ class GridFacts:
         shared: Bytes of dynamic shared memory of a block.
         resident: Blocks that a multiprocessor runs at once at least.
         workspace: Bytes of a temporary, which is passed after the other pointers; 0 for none.
+        maps: The tensor maps that it is passed last.
     """
 
     name: str
@@ -55,6 +56,22 @@ class GridFacts:
     shared: int
     resident: int = 1
     workspace: int = 0
+    maps: tuple[MappedPointer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MappedPointer:
+    """A pointer of a kernel that is passed as a tensor map, too.
+
+    Attributes:
+        number: The pointer's number.
+        tensor_map: The tensor that it points to in all iterations.
+        workspace_offset: Its place in the workspace, if it is there.
+    """
+
+    number: int
+    tensor_map: TensorMap
+    workspace_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +140,17 @@ class GridKernel:
         tiles: Blocks of an iteration.
         in_workspace: Pointers by number that are instead places in the workspace, which is the last pointer: how many
             bytes after its start.
+        maps: Its tensor maps.
 
     Attributes:
         grid: The target's grid.
         b: Emits its code.
+        block: Number of the block in the grid, i32.
         tile: Number of the block among those of its iteration, i32.
         thread: Number of the thread in its block, i32.
         iteration: Number of the block's iteration of all loops, i32.
         pointers, scalars: The arguments, those of its iteration.
+        maps: The addresses of its tensor maps.
     """
 
     def __init__(
@@ -143,14 +163,18 @@ class GridKernel:
         iterations: Iterations,
         tiles: int,
         in_workspace: Mapping[int, int] | None = None,
+        maps: Sequence[MappedPointer] = (),
     ) -> None:
-        self.grid, self.tiles, self.iterations = grid, tiles, iterations
+        self.grid, self.tiles, self.iterations, self._mapped = grid, tiles, iterations, tuple(maps)
         spelled = [
             (module.pointer_to(element), f"align {alignment}", f"p{number}")
             for number, (element, alignment) in enumerate(zip(pointers, iterations.alignments, strict=True))
             if iterations.constants[number] is None
         ]
         spelled += [(scalar_parameter_type(type_), "", f"s{number}") for number, type_ in enumerate(scalars)]
+        if grid.copies is not None:
+            by_value = f"byval([{grid.copies.map_bytes} x i8]) align {grid.copies.map_alignment}"
+            spelled += [(module.pointer_to(I8), by_value, f"map{number}") for number in range(len(maps))]
         self.function: Function = new_function(
             module,
             module.global_names.fresh(_NOT_IN_NAMES.sub("_", name)),
@@ -163,14 +187,23 @@ class GridKernel:
         for number, constant in enumerate(iterations.constants):
             if constant is not None:
                 values.insert(number, self.b.gep(I8, Text(PTR, f"@{constant[0]}"), constant[1]))
-        self.thread = grid.operations.thread(self.b)
-        block = grid.operations.block(self.b)
-        self.tile = self._remainder(block, tiles)
-        self.iteration = self._quotient(block, tiles)
         for number, offset in (in_workspace or {}).items():
             values[number] = self.b.gep(I8, values[len(pointers) - 1], offset)
-        self.pointers = self._moved(values[: len(pointers)], self.iteration)
-        self.scalars = values[len(pointers) :]
+        self._bases = values[: len(pointers)]
+        self.scalars, self.maps = values[len(pointers) : len(values) - len(maps)], values[len(values) - len(maps) :]
+        self.thread, self.block = grid.operations.thread(self.b), grid.operations.block(self.b)
+        self.move_to(self.block)
+
+    def move_to(self, number: Value) -> None:
+        """Go on with the tile and iteration of the block with a number, i32."""
+        self.tile = self._remainder(number, self.tiles)
+        self.iteration = self._quotient(number, self.tiles)
+        self.pointers = self._moved(self._bases, self.iteration)
+
+    @property
+    def all_tiles(self) -> int:
+        """Tiles of all iterations."""
+        return self.tiles * prod(self.iterations.trips)
 
     def _moved(self, pointers: Sequence[Value], iteration: Value) -> list[Value]:
         """The pointers of an iteration, whose number counts those of all loops, the inner ones fastest."""
@@ -200,16 +233,25 @@ class GridKernel:
         """Quotient and remainder of an unsigned i32."""
         return self._quotient(value, divisor), self._remainder(value, divisor)
 
-    def for_each(self, count: int, threads: int, body: Callable[[Value], None], *, unrolled: bool = False) -> None:
-        """Emit code that runs the body for the numbers (i32) below `count`, spread over the block's threads.
+    def for_each(
+        self,
+        count: int,
+        threads: int,
+        body: Callable[[Value], None],
+        *,
+        unrolled: bool = False,
+        thread: Value | None = None,
+    ) -> None:
+        """Emit code that runs the body for the numbers (i32) below `count`, spread over some threads.
 
         Args:
             count: How many numbers.
-            threads: Threads of the block.
+            threads: How many threads: by default those of the block.
             body: Emits the code for a number.
             unrolled: Whether the code is repeated rather than in a loop.
+            thread: The thread's number among them, i32; by default that in the block.
         """
-        b, rounds = self.b, -(-count // threads)
+        b, rounds, thread = self.b, -(-count // threads), thread or self.thread
 
         def emit(number: Value) -> None:
             if count % threads == 0:
@@ -220,16 +262,18 @@ class GridKernel:
 
         if unrolled:
             for round_number in range(rounds):
-                emit(b.add(self.thread, round_number * threads))
+                emit(b.add(thread, round_number * threads))
             return
         with b.loop(0, rounds, name="round") as loop:
-            emit(b.add(self.thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else self.thread)
+            emit(b.add(thread, b.mul(b.cast("trunc", loop.index, I32), threads)) if rounds > 1 else thread)
 
-    def finish(self, threads: int, shared: int, resident: int = 1, workspace: int = 0) -> GridFacts:
-        """End the kernel, whose blocks have some threads and bytes of shared memory."""
+    def finish(
+        self, threads: int, shared: int, resident: int = 1, workspace: int = 0, blocks: int | None = None
+    ) -> GridFacts:
+        """End the kernel, whose blocks have some threads and bytes of shared memory; by default one for each tile."""
         self.b.ret()
-        blocks = self.tiles * prod(self.iterations.trips)
-        return GridFacts(self.function.name, blocks, threads, shared, resident, workspace)
+        blocks = self.all_tiles if blocks is None else blocks
+        return GridFacts(self.function.name, blocks, threads, shared, resident, workspace, self._mapped)
 
 
 def all_of(b: TensorBuilder, conditions: Sequence[Value]) -> Value | None:

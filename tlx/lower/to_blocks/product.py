@@ -17,23 +17,33 @@ Consecutive blocks are numbered along groups of rows of tiles, so that blocks th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from tlx.diagnostics import LoweringError, Span
 from tlx.ir.module import Module
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
 from tlx.lower.to_blocks.fragments import FragmentSums
-from tlx.lower.to_blocks.group_product import GroupSums
-from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.group_product import GroupSums, MappedGroupSums, MappedMemory, MappedOperands
+from tlx.lower.to_blocks.kernel import (
+    GridFacts,
+    GridKernel,
+    Iterations,
+    MappedPointer,
+    all_of,
+    as_index,
+    row_tile,
+    vector_columns,
+)
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
-from tlx.lower.to_blocks.staging import CHUNK, StagedSums
+from tlx.lower.to_blocks.staging import CHUNK, StagedSums, SumsPart
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -59,6 +69,8 @@ _GAIN: Final = 1.1
 """How much faster a product must be expected to be for several blocks to share its positions of K."""
 _OVERLAP: Final = 0.25
 """The share of the faster of copies and products that takes time besides the other."""
+_OVERLAP_OF_MAPPED: Final = 0.1
+"""That share where a thread of its own copies by tensor maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +82,14 @@ class ProductPlan:
         product: The product of fragments or of groups; None if each thread multiplies numbers.
         tiles: Rows and columns of tiles.
         splits: How many blocks share a tile's positions of K.
+        is_mapped: Whether the operands are copied by tensor maps.
     """
 
     shape: BlockShape
     product: FragmentProduct | GroupProduct | None
     tiles: tuple[int, int]
     splits: int = 1
+    is_mapped: bool = False
 
     @property
     def tile(self) -> int:
@@ -83,8 +97,14 @@ class ProductPlan:
         return self.shape.rows * self.shape.columns
 
 
-def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
-    """Choose the fastest tile and number of blocks that share its positions of K."""
+def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int] = ()) -> ProductPlan:
+    """Choose the fastest tile and number of blocks that share its positions of K.
+
+    Args:
+        grid: The target's grid.
+        product: The product.
+        copied: Operands, by their pointers' numbers, that other kernels copy to the workspace before.
+    """
     gemm = product.gemm
     accumulator = gemm_accumulator_type(gemm)
     unit = _unit(grid, gemm)
@@ -92,7 +112,14 @@ def plan_product(grid: GridUnit, product: MergedProduct) -> ProductPlan:
         ProductPlan(shape, unit, (-(-product.rows // shape.rows), -(-product.columns // shape.columns)))
         for shape in (unit.shapes if unit is not None else grid.scalar_shapes)
     ]
-    plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
+    if isinstance(unit, GroupProduct):
+        places = dict.fromkeys(copied, 0)
+        plans += [
+            replace(plan, is_mapped=True)
+            for plan in plans
+            if MappedOperands.of(grid, product, plan.shape, places) is not None
+        ]
+    plans = [plan for plan in plans if _shared_bytes(grid, plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
 
@@ -120,10 +147,14 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     size = bytes_of(gemm.a.element)
     copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
-    stage = max(copied, multiplied) + _OVERLAP * min(copied, multiplied)
+    overlap = _OVERLAP_OF_MAPPED if plan.is_mapped else _OVERLAP
+    stage = max(copied, multiplied) + overlap * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
-    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
-    starts = (-(-rounds // at_once) + _SERIAL * rounds) * costs.block
+    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(grid, plan, gemm, gemm_accumulator_type(gemm)))
+    started = -(-rounds // at_once)
+    if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
+        started = (1 + rounds) / 2
+    starts = (started + _SERIAL * rounds) * costs.block + (costs.mapping if plan.is_mapped else 0)
     cycles = _stages(plan, gemm) // plan.splits * stage
     if plan.splits == 1:
         return starts + rounds * cycles
@@ -151,8 +182,10 @@ def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
     return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
 
 
-def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
+def _shared_bytes(grid: GridUnit, plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     shape = plan.shape
+    if plan.is_mapped:
+        return MappedMemory.of(grid, shape, bytes_of(gemm.a.element)).size
     if plan.product is None:
         operands = operand_bytes(shape, accumulator)
     else:
@@ -177,7 +210,7 @@ def product_grid_kernels(
             copies.append(copy)
             gemm, iterations = copy.gemm, copy.iterations
     merged = MergedProduct.of(gemm, iterations)
-    plan = plan_product(grid, merged)
+    plan = plan_product(grid, merged, [copy.number for copy in copies])
     return _ProductKernels(module, grid, merged, plan, name, copies).facts()
 
 
@@ -245,6 +278,7 @@ class _ProductKernels:
         self.sums = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
         self.partial = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns, 1)
         self.tile_bytes = self.plan.tile * bytes_of(self.accumulator)
+        self.mapped: MappedOperands | None = None
 
     def facts(self) -> tuple[GridFacts, ...]:
         """Emit the kernels."""
@@ -254,16 +288,24 @@ class _ProductKernels:
         for copy in self.copies:
             self.offsets[copy.number] = workspace
             workspace += copy.all_bytes
+        if plan.is_mapped:
+            self.mapped = MappedOperands.of(self.grid, self.merged, plan.shape, self.offsets)
         copies = tuple(self._transposed(copy, workspace) for copy in self.copies)
         if plan.splits == 1:
-            kernel = self._kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
-            origin = _place_of_tile(kernel, plan)
-            shared = self._emit_sums(kernel, origin, Positions(self.module, kernel, self.merged.gemm, plan.shape.depth))
-            _emit_epilogue(kernel, self.merged, plan, lambda at: self._loaded(kernel, self.sums, shared, at), origin)
+            kernel = self._sums_kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
+            positions = Positions(self.module, kernel, self.merged.gemm, plan.shape.depth)
+
+            def finish(part: SumsPart) -> None:
+                _emit_epilogue(
+                    kernel, self.merged, plan.shape, part, lambda at: self._loaded(kernel, part.view, part.base, at)
+                )
+
+            self._emit_sums(kernel, positions, finish)
             return *copies, self._finished(kernel, workspace)
-        parts = self._kernel(f"{self.name}.parts", outer.with_workspace(plan.splits, iteration_bytes))
+        parts = self._sums_kernel(f"{self.name}.parts", outer.with_workspace(plan.splits, iteration_bytes))
         self._emit_part(parts)
-        total = self._kernel(self.name, outer.with_workspace(1, iteration_bytes), _BANDS)
+        bands = prod(plan.tiles) * _BANDS
+        total = self._new(self.name, outer.with_workspace(1, iteration_bytes), bands, self.offsets)
         self._emit_total(total, prod(outer.trips) * iteration_bytes)
         return *copies, self._finished(parts, workspace), total.finish(self.threads, 0, 1, workspace)
 
@@ -276,12 +318,18 @@ class _ProductKernels:
         copy.transposition.emit(kernel, kernel.pointers[copy.number], to)
         return kernel.finish(self.grid.threads, 0, 1, workspace)
 
-    def _kernel(self, name: str, iterations: Iterations, bands: int = 1) -> GridKernel:
-        """A kernel, each of whose tiles is computed by some blocks."""
-        return self._new(name, iterations, prod(self.plan.tiles) * bands, self.offsets)
+    def _sums_kernel(self, name: str, iterations: Iterations) -> GridKernel:
+        """A kernel that computes sums of tiles."""
+        maps = self.mapped.pointers if self.mapped is not None else ()
+        return self._new(name, iterations, prod(self.plan.tiles), self.offsets, maps)
 
     def _new(
-        self, name: str, iterations: Iterations, tiles: int, in_workspace: dict[int, int] | None = None
+        self,
+        name: str,
+        iterations: Iterations,
+        tiles: int,
+        in_workspace: dict[int, int] | None = None,
+        maps: Sequence[MappedPointer] = (),
     ) -> GridKernel:
         gemm = self.merged.gemm
         leaves, scalars = gemm.epilogue.parameters() if gemm.epilogue else ({}, {})
@@ -289,17 +337,33 @@ class _ProductKernels:
         workspace = [self.accumulator] if len(iterations.steps) > len(self.merged.outer.steps) else []
         pointers = [*(view.element for view in views), *leaves.values(), *workspace]
         numbers = list(scalars.values())
-        return GridKernel(self.module, self.grid, name, pointers, numbers, iterations, tiles, in_workspace)
+        return GridKernel(self.module, self.grid, name, pointers, numbers, iterations, tiles, in_workspace, maps)
+
+    @property
+    def _shared(self) -> int:
+        return _shared_bytes(self.grid, self.plan, self.merged.gemm, self.accumulator)
+
+    def _blocks(self, kernel: GridKernel) -> int:
+        """Blocks of a kernel that computes sums: as many as run at once, if each can compute several tiles."""
+        if self.mapped is None or self.plan.splits > 1:
+            return kernel.all_tiles
+        at_once = min(_MOST_AT_ONCE, self.grid.shared_bytes // self._shared)
+        return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        shared = _shared_bytes(self.plan, self.merged.gemm, self.accumulator)
-        return kernel.finish(self.threads, shared, self.plan.shape.resident, workspace)
+        threads = self.threads + (self.grid.warp if self.mapped is not None else 0)
+        return kernel.finish(threads, self._shared, self.plan.shape.resident, workspace, self._blocks(kernel))
 
-    def _emit_sums(self, kernel: GridKernel, origin: tuple[Value, Value], positions: Positions) -> Value:
-        """Compute the sums of a tile; returns their address."""
+    def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[SumsPart], None]) -> None:
+        """Compute the sums of the block's tiles, and use their parts."""
         plan, shared = self.plan, self.grid.operations.shared(kernel.b)
         emitter: StagedSums | ScalarSums
         facts = kernel, self.merged, plan.shape, shared, self.accumulator, positions
+        if isinstance(plan.product, GroupProduct) and self.mapped is not None:
+            emitter = MappedGroupSums(*facts, plan.product, mapped=self.mapped, blocks=self._blocks(kernel))
+            emitter.emit_tiles(lambda: _place_of_tile(kernel, plan), use)
+            return
+        origin = _place_of_tile(kernel, plan)
         if isinstance(plan.product, FragmentProduct):
             emitter = FragmentSums(*facts, plan.product)
         elif isinstance(plan.product, GroupProduct):
@@ -308,7 +372,8 @@ class _ProductKernels:
             emitter = ScalarSums(*facts)
         emitter.emit(*origin, self.sums)
         self.grid.operations.barrier(kernel.b)
-        return shared
+        start = const_int(I32, 0)
+        use(SumsPart(self.sums, shared, origin, (start, start), self.threads, kernel.thread))
 
     def _loaded(self, kernel: GridKernel, view: MatrixView, base: Value, at: ResultTile) -> Value:
         return load_tile_vector(kernel.b, view, tile_address(kernel.b, view, base, at), at)
@@ -323,16 +388,21 @@ class _ProductKernels:
         split, _ = kernel.divided(kernel.iteration, prod(self.merged.outer.trips))
         depth, splits = plan.shape.depth, plan.splits
         positions = Positions(self.module, kernel, self.merged.gemm, depth, splits, split)
-        shared = self._emit_sums(kernel, _place_of_tile(kernel, plan), positions)
-        base, columns = self._partial_tile(kernel), vector_columns(plan.shape.columns, self.accumulator)
+        base = self._partial_tile(kernel)
 
-        def body(number: Value) -> None:
-            row, vector = kernel.divided(number, plan.shape.columns // columns)
-            at = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
-            value = self._loaded(kernel, self.sums, shared, at)
-            store_tile_vector(b, self.partial, tile_address(b, self.partial, base, at), at, value)
+        def store(part: SumsPart) -> None:
+            columns, (down, across) = vector_columns(part.view.cols, self.accumulator), part.place
 
-        kernel.for_each(plan.tile // columns, self.threads, body)
+            def body(number: Value) -> None:
+                row, vector = kernel.divided(number, part.view.cols // columns)
+                column = b.mul(vector, columns)
+                value = self._loaded(kernel, part.view, part.base, _row(b, columns, row, column))
+                at = _row(b, columns, b.add(down, row), b.add(across, column))
+                store_tile_vector(b, self.partial, tile_address(b, self.partial, base, at), at, value)
+
+            kernel.for_each(part.view.rows * part.view.cols // columns, part.threads, body, thread=part.thread)
+
+        self._emit_sums(kernel, positions, store)
 
     def _emit_total(self, kernel: GridKernel, distance: int) -> None:
         """Compute C from the sums in the workspace, which are a distance in bytes apart."""
@@ -347,7 +417,9 @@ class _ProductKernels:
                 value = b.binary(opcode, value, other)
             return value
 
-        _emit_epilogue(kernel, self.merged, self.plan, total, _place_of_tile(kernel, self.plan), (_BANDS, band))
+        start, origin = const_int(I32, 0), _place_of_tile(kernel, self.plan)
+        whole = SumsPart(self.partial, base, origin, (start, start), self.threads, kernel.thread)
+        _emit_epilogue(kernel, self.merged, self.plan.shape, whole, total, (_BANDS, band))
 
 
 def _check(gemm: Gemm, span: Span | None) -> None:
@@ -379,28 +451,28 @@ def _place_of_tile(kernel: GridKernel, plan: ProductPlan) -> tuple[Value, Value]
 def _emit_epilogue(
     kernel: GridKernel,
     merged: MergedProduct,
-    plan: ProductPlan,
+    shape: BlockShape,
+    part: SumsPart,
     sums: Callable[[ResultTile], Value],
-    origin: tuple[Value, Value],
     band: tuple[int, Value] | None = None,
 ) -> None:
-    """Compute C from the sums, given by their place in the tile; or one of some equal bands of the tile."""
-    b, shape, gemm = kernel.b, plan.shape, merged.gemm
+    """Compute C from sums, given by their place in a part of the tile; or one of some equal bands of the part."""
+    b, rows, cols, gemm = kernel.b, part.view.rows, part.view.cols, merged.gemm
+    origin = [b.add(start, place) for start, place in zip(part.origin, part.place, strict=True)]
     leading = 4 if gemm.acc is not None else 3
     value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
     accumulator, by_rows = gemm_accumulator_type(gemm), gemm.c.is_row_major
-    threads = shape.warps * (kernel.grid.warp if plan.product is not None else 1)
-    columns = min(vector_columns(gemm.n, gemm.c.element), shape.columns) if by_rows else 1
+    columns = min(vector_columns(gemm.n, gemm.c.element), cols) if by_rows else 1
 
     bands, first = band or (1, const_int(I32, 0))
-    count = shape.rows * shape.columns // columns // bands
+    count = rows * cols // columns // bands
 
     def body(number: Value) -> None:
         number = b.add(b.mul(first, count), number)
-        outer, inner = kernel.divided(number, shape.columns // columns if by_rows else shape.rows)
+        outer, inner = kernel.divided(number, cols // columns if by_rows else rows)
         row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
         at = b.add(origin[0], row), b.add(origin[1], column)
-        within = row_tile(columns, as_index(b, row), as_index(b, column))
+        within = _row(b, columns, row, column)
         checks: list[Value] = [b.icmp("ult", at[0], merged.rows)] if merged.rows % shape.rows else []
         checks += [b.icmp("ult", at[1], merged.columns)] if merged.columns % shape.columns else []
         condition = all_of(b, checks)
@@ -429,4 +501,8 @@ def _emit_epilogue(
         result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
         store_tile_vector(b, gemm.c, tile_address(b, gemm.c, pointers[0], place), place, result)
 
-    kernel.for_each(count, threads, body)
+    kernel.for_each(count, part.threads, body, thread=part.thread)
+
+
+def _row(b: TensorBuilder, columns: int, row: Value, column: Value) -> ResultTile:
+    return row_tile(columns, as_index(b, row), as_index(b, column))

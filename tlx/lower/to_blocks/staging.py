@@ -18,6 +18,7 @@ Lines along K of doubles are in the order 0, 4, 1, 5, 2, ... of these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -97,6 +98,27 @@ class StagedOperand:
     def size(self) -> int:
         """Bytes of the tile."""
         return self.lines * self.length * bytes_of(self.view.element)
+
+
+@dataclass(frozen=True, slots=True)
+class SumsPart:
+    """A part of a tile's sums that some threads have put into shared memory, or all of it.
+
+    Attributes:
+        view: The part.
+        base: Its first element.
+        origin: First row and column of the tile in C, i32.
+        place: Those of the part in the tile.
+        threads: How many threads use it.
+        thread: The thread's number among them, i32.
+    """
+
+    view: MatrixView
+    base: Value
+    origin: tuple[Value, Value]
+    place: tuple[Value, Value]
+    threads: int
+    thread: Value
 
 
 class StagedSums(ABC):
@@ -190,7 +212,7 @@ class StagedSums(ABC):
         acc = self.finished(loop.results[2:])
         self.operations.wait(b, 0)
         self.operations.barrier(b)
-        self._store(acc, sums)
+        self.store(acc, shape.warp_columns, sums, self.shared, (self.warp_row, self.warp_column))
 
     def _next(self, offset: Value) -> Value:
         """The offset of the stage after one."""
@@ -313,12 +335,23 @@ class StagedSums(ABC):
 
     # Sums ------------------------------------------------------------------------------------------------------
 
-    def _store(self, acc: list[Value], sums: MatrixView) -> None:
+    def store(
+        self, acc: Sequence[Value], columns: int, sums: MatrixView, base: Value, place: tuple[Value, Value]
+    ) -> None:
+        """Store sums of the warp.
+
+        Args:
+            acc: The sums.
+            columns: How many columns they are of.
+            sums: The matrix in shared memory.
+            base: Its first element.
+            place: The row and column of the first sum, i32.
+        """
         b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
-        width = self.shape.warp_columns // self.columns
+        width = columns // self.columns
         group, quad = self.kernel.divided(self.lane, 4)
-        row, column = b.add(self.warp_row, group), b.add(self.warp_column, b.mul(quad, 2))
-        base = b.gep(sums.element, self.shared, as_index(b, b.add(b.mul(row, sums.row_stride), column)))
+        row, column = b.add(place[0], group), b.add(place[1], b.mul(quad, 2))
+        base = b.gep(sums.element, base, as_index(b, b.add(b.mul(row, sums.row_stride), column)))
         for number, value in enumerate(acc):
             (i, j), k = divmod(number // size, width), number % size
             down = i * self.rows + k // 2 * (self.rows // 2)
