@@ -84,7 +84,10 @@ AT_ENDS: Final[dict[str, Any]] = {
 @pytest.mark.parametrize("name", list(EXACT))
 def test_functions_of_the_c_library(run: Run, name: str, dtype: str) -> None:
     """Within 4 units in the last place; special values and results are those of C."""
-    rng, special = np.random.default_rng(3), [0.0, -0.0, 1, -1, 2, -3, 0.5, 1e-30, -1e-30, 709.5, np.inf, -np.inf, np.nan]
+    rng, special = (
+        np.random.default_rng(3),
+        [0.0, -0.0, 1, -1, 2, -3, 0.5, 1e-30, -1e-30, 709.5, np.inf, -np.inf, np.nan],
+    )
     x = np.concatenate([special, rng.standard_normal(40), 100 * rng.standard_normal(40)]).astype(dtype)
     arrays = [x, rng.permutation(x)] if name in ("pow", "atan2") else [x]
     if len(arrays) == 2:

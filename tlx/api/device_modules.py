@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tlx.api.cache import CacheEntry, CacheInput, DiskCache
 from tlx.api.call import CompiledFunction
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from tlx.api.signatures import Prototype
     from tlx.ir.module import Module
     from tlx.lower.options import Options
+
+
+_COMPUTED_SIZES: Final = re.compile(rb"vscale|<\d+ x i32> *%")
+"""What a text contains if a function has tensors of run-time sizes; in other texts there is no need to look for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
 def _loaded_by_sizes(compilation: Compilation, cache: DiskCache | None) -> DeviceModule | None:
     """A module, some of whose functions have tensors of run-time sizes; None if none has."""
     source = compilation.source
-    if b"vscale" not in source.data:
+    if not _COMPUTED_SIZES.search(source.data):
         return None
     module = parse(source.text(grid_of(compilation.target) or "none", compilation.reading), source.name)
     sizes = functions_of_sizes(module)
