@@ -280,6 +280,7 @@ class Emulator:
         ]
         self._seed = seed
         self.launched: list[str] = []
+        self.streams = set[int]()
 
     def current(self) -> AbstractContextManager[None]:
         """Nothing."""
@@ -334,7 +335,7 @@ class Emulator:
         work()
         return time.perf_counter() - start
 
-    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:  # noqa: ARG002
+    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Run a kernel.
 
         Raises:
@@ -351,6 +352,7 @@ class Emulator:
         error = library.emu_launch(entry, arguments, blocks, launch.block, launch.shared, seed)
         assert not error, f"{launch.kernel}: {error.decode()}"
         self.launched.append(launch.kernel)
+        self.streams.add(stream)
 
 
 _ALIGNMENT: Final = 256

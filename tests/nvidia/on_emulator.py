@@ -47,12 +47,12 @@ def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     # The package takes its `compile` from the module, so it is replaced, and restored, while the module has its own.
     monkeypatch.setattr(tensor_language, "compile", compile_for_emulator)
     monkeypatch.setattr(runtime, "compile", compile_for_emulator)
-    monkeypatch.setattr(Graph, "compile", compile_graph_for_emulator)
 
 
 @pytest.fixture(autouse=True)
 def _on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator(monkeypatch)
+    monkeypatch.setattr(Graph, "compile", compile_graph_for_emulator)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

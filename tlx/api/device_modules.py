@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _COMPUTED_SIZES: Final = re.compile(rb"vscale|<\d+ x i32> *%")
-"""What a text contains if a function has tensors of run-time sizes; in other texts there is no need to look for them."""
+"""What a text contains if a function has tensors of run-time sizes; other texts need not be searched for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@
     ->  %a = call float @tlx.pow.float(float %x0, float %y0)
         %b = call float @tlx.pow.float(float %x1, float %y1)
 
-The functions of floats compute in doubles, those of bfloat and half are the ones of floats; `tlx.lower.legalize.math.library`
-has their formulas.
+The functions of floats compute in doubles, those of bfloat and half are the ones of floats; their formulas are those of
+`tlx.lower.legalize.math.library`.
 
 `frem` becomes calls, too, as LLVM computes `x - trunc(x / y) * y`, which is not exact. Its function divides integers as
 in school. With x = m 2^a and y = n 2^b, where a >= b, the remainder is r 2^b with r = m 2^(a - b) mod n. As m 2^(a - b)
