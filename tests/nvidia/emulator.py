@@ -138,13 +138,7 @@ def _without_assembly(line: str) -> str:
         return _with_held_operands(match)
     if result is None:
         return "  call void @emu_wgmma_wait(i32 1)"
-    lines: list[str] = []
-    arguments = match["args"].split(", ")
-    acc = [a for a in arguments if not a.startswith("i64")]
-    for memory, element, values in (("sums", "i32", acc), ("descriptors", "i64", arguments[len(acc) :])):
-        for k, value in enumerate(values):
-            lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %emu.{memory}, i64 {k}")
-            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    lines = _stored_operands(match)
     products = _PRODUCT.findall(text)
     if products:
         columns, lhs, rhs, a_by_k, b_by_k = products[0]
@@ -157,6 +151,21 @@ def _without_assembly(line: str) -> str:
     return "\n".join([*lines, f"  {result} = load {match['type']}, ptr %emu.sums"])
 
 
+def _stored_operands(match: re.Match[str]) -> list[str]:
+    """Stores of the operands of inline PTX: of descriptors, which have 64 bits, and of sums and other registers."""
+    lines: list[str] = []
+    arguments = match["args"].split(", ")
+    for memory, element in (("sums", "i32"), ("descriptors", "i64")):
+        values = (a for a in arguments if a.startswith("i64") == (element == "i64"))
+        for k, value in enumerate(values):
+            place = f"{match['result']}.{memory}.{k}"
+            lines += [
+                f"  {place} = getelementptr {element}, ptr %emu.{memory}, i64 {k}",
+                f"  store {value}, ptr {place}",
+            ]
+    return lines
+
+
 _HELD: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \{[^}]*\}, \S+ 1, 1, 1, (\d);")
 
 
@@ -164,13 +173,7 @@ def _with_held_operands(match: re.Match[str]) -> str:
     """Products whose left operand is in registers, as a call of the emulator that takes them after the sums."""
     result, products = match["result"], _HELD.findall(match["text"])
     columns, element, by_k = products[0]
-    arguments = match["args"].split(", ")
-    numbers, descriptors = ([a for a in arguments if a.startswith("i64") == is_wide] for is_wide in (False, True))
-    lines: list[str] = []
-    for memory, size, values in (("sums", "i32", numbers), ("descriptors", "i64", descriptors)):
-        for k, value in enumerate(values):
-            lines.append(f"  {result}.{memory}.{k} = getelementptr {size}, ptr %emu.{memory}, i64 {k}")
-            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    lines = _stored_operands(match)
     flags = f"i32 {int(element == 'f16')}, i32 {by_k}"
     call = f"i32 {columns}, i32 {len(products)}, ptr %emu.descriptors, {flags}"
     lines.append(f"  call void @emu_wgmma_held(ptr %emu.sums, {call})")
