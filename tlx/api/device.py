@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -59,7 +60,7 @@ class DeviceFunction(CompiledFunction):
         self._count = len(prototype.parameters)
         self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
         self._frames: list[_Frame] = []
-        self._known: list[set[tuple[object, ...]]] = [set() for _ in prototype.parameters]
+        self._known: list[set[Hashable]] = [set() for _ in prototype.parameters]
 
     def __call__(self, *arguments: Any, stream: int = 0) -> None:
         """Launch the function's kernels.
@@ -74,8 +75,13 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        with self._device.current(), HostCopies(self._device, stream) as copies:
-            self._launch(self._values(arguments, copies), stream)
+        with self._device.current():
+            values = self._quick_values(arguments, stream)
+            if values is not None:
+                self._launch(values, stream)
+                return
+            with HostCopies(self._device, stream) as copies:
+                self._launch(self._values(arguments, copies), stream)
 
     def captured(self, *arguments: Any) -> CapturedCall:
         """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
@@ -98,6 +104,20 @@ class DeviceFunction(CompiledFunction):
             work = self._device.capture(lambda stream: self._launch(values, stream))
         return CapturedCall(self._device, work, copies.keep)
 
+    def _quick_values(self, arguments: Sequence[Any], stream: int) -> list[Any] | None:
+        """As `_values`, if arrays like these have been checked before, and need neither copies nor waiting."""
+        values: list[Any] = []
+        for number, (parameter, is_pointer) in enumerate(self._parameters):
+            value = arguments[number]
+            if not is_pointer:
+                values.append(_scalar(number, parameter, value))
+                continue
+            array = value.quick(stream) if isinstance(value, OwnedArray) else self._device.quick(value, stream)
+            if array is None or array[1] not in self._known[number] or array[0] % ALIGNMENT:
+                return None
+            values.append(array[0])
+        return values
+
     def _values(self, arguments: Sequence[Any], copies: HostCopies) -> list[Any]:
         """The values of the parameters: addresses on the device, and numbers."""
         values: list[Any] = []
@@ -112,6 +132,9 @@ class DeviceFunction(CompiledFunction):
                 if layout not in self._known[number] or array.address % ALIGNMENT:
                     _check(number, parameter, array)
                     self._remember(number, layout)
+                again = value.quick if isinstance(value, OwnedArray) else partial(self._device.quick, value)
+                if (quick := again(copies.stream)) is not None:
+                    self._remember(number, quick[1])
                 copies.take(array)
                 values.append(array.address)
                 continue
@@ -119,7 +142,7 @@ class DeviceFunction(CompiledFunction):
             values.append(copies.address_of(data, written=parameter.written))
         return values
 
-    def _remember(self, number: int, layout: tuple[object, ...]) -> None:
+    def _remember(self, number: int, layout: Hashable) -> None:
         """Remember that arrays of some shape, strides and elements fit a parameter."""
         if len(self._known[number]) >= _MOST_LAYOUTS:
             self._known[number].clear()
@@ -273,6 +296,10 @@ class OwnedArray:
         data: Array = np.ascontiguousarray(source)
         with self._code.current():
             self._code.upload(self.address, array_address(data), self.nbytes, self.stream)
+
+    def quick(self, stream: int) -> tuple[int, Hashable] | None:
+        """As `DeviceCode.quick`."""
+        return (self.address, (self.dtype, self.shape)) if stream == self.stream else None
 
     @property
     def description(self) -> DeviceArray:

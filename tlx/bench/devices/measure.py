@@ -57,10 +57,11 @@ class DeviceBench:
     def measure(self, work: Workload) -> Cell:
         """Check and time a workload."""
         try:
-            problem, settings = work.problem, {"entry": work.function, "opt_level": 3}
-            if isinstance(problem, DeviceProblem):
-                settings["float_products"] = problem.float_products
-            function = compile_module(work.text(), self.target, **settings).entry
+            problem = work.problem
+            products = problem.float_products if isinstance(problem, DeviceProblem) else "exact"
+            function = compile_module(
+                work.text(), self.target, entry=work.function, opt_level=3, float_products=products
+            ).entry
             assert isinstance(function, DeviceFunction)
             return self._measured(work, function)
         except TlxError as error:
