@@ -127,7 +127,7 @@ def test_arrays_that_are_known_are_launched_at_once() -> None:
     for _ in range(2):
         function(array, stream=6)
     assert called == ["launch in 6"] * 2
-    with pytest.raises(ArgumentError, match="expected 4 elements of float32"):
+    with pytest.raises(ArgumentError, match="expected 4 elements of float, got 3"):
         function(function.empty((3,), np.dtype(np.float32), 6), stream=6)
     function(array)
     assert called[2:] == ["6 records", "0 waits", "launch in 0", "0 records", "6 waits"]
