@@ -87,12 +87,18 @@ def test_calls_of_jax_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
     target, x = with_grids(device=lambda: emulated), normal((8, 32), np.float32)
-    doubled = tlx.jax.jit(lambda x: x + x, target=target)
+
+    def twice(x: Any) -> Any:
+        return x + x
+
+    def times(x: Any, stream: Any) -> Any:
+        return x * stream
+
+    doubled, scaled = (tlx.jax.jit(function, target=target) for function in (twice, times))
     np.testing.assert_array_equal(doubled(x, stream=5), 2 * x)
     assert emulated.codes[-1].streams == {5}
     y: Any = doubled(OwnedArray(emulated.codes[-1], x.shape, x.dtype, 6), stream=6)
     assert y.stream == 6
-    scaled = tlx.jax.jit(lambda x, stream: x * stream, target=target)
     np.testing.assert_array_equal(scaled(x, stream=np.float32(3)), 3 * x)
     assert emulated.codes[-1].streams == {0}
 

@@ -120,8 +120,7 @@ def test_arrays_are_ordered_by_their_own_stream() -> None:
 def test_arrays_that_are_known_are_launched_at_once() -> None:
     """Again in the same stream, they need neither checks nor events; others are checked."""
     driver, called = driver_with_events()
-    driver.cuMemAllocAsync = lambda *_: (0, 256)
-    driver.cuMemFreeAsync = lambda *_: (0,)
+    driver.cuMemAllocAsync, driver.cuMemFreeAsync = recorded([], "", 256), recorded([], "")
     function = takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER]))
     array = function.empty((4,), np.dtype(np.float32), 6)
     for _ in range(2):
