@@ -196,7 +196,12 @@ def attention(length: int, depth: int, tokens: int = _TOKENS, *, exact: bool = F
         return [lambda: attention(q, k, v).reshape(shape)]
 
     return _workload(
-        ("attention", "bf16->bf16", f"{length}x{depth}", "exact" if exact else "one" if tokens == length else ""),
+        (
+            "attention",
+            "bf16->bf16",
+            f"{length}x{depth}",
+            "exact" if exact else "one sequence" if tokens == length else "",
+        ),
         tuple((name, BF16, shape) for name in "qkv"),
         (BF16, shape),
         build,

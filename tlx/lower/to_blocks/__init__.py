@@ -76,11 +76,17 @@ def _has_work(function: Function) -> bool:
 
 
 def _is_of_numbers(function: Function) -> bool:
-    """Whether a function loads, computes and stores numbers, and nothing else: tensors of one element."""
+    """Whether a function loads, computes and stores numbers, and nothing else: tensors of one element, or of none."""
     stored = [i.operands[0].type for i in function.instructions() if i.opcode == "store"]
     calls = [i for i in function.instructions() if i.is_call]
     is_straight = len(function.blocks) == 1 and all(map(ElementwiseOp.of, calls))
-    return is_straight and bool(stored) and all(map(_is_number, stored)) and function.signature.result == VOID
+    does_nothing = len(list(function.instructions())) == 1
+    return (
+        is_straight
+        and (does_nothing or bool(stored))
+        and all(map(_is_number, stored))
+        and function.signature.result == VOID
+    )
 
 
 def _is_number(type_: Type) -> bool:
