@@ -19,6 +19,8 @@ from tests.nvidia.programs import function, lowered, tensor
 from tests.semantics.llvm.elementwise_programs import Program
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
+from tlx.lower.legalize.math.library import LIBRARY
+from tlx.lower.operations import LIBRARY_FUNCTIONS
 
 Run = Callable[..., list[Any]]
 mpmath: Any = _mpmath  # has no types
@@ -167,6 +169,7 @@ def test_calls_share_a_function() -> None:
 
 def test_every_elementwise_function_has_code() -> None:
     """No function is left that the target would have to call."""
+    assert set(LIBRARY) == LIBRARY_FUNCTIONS
     functions = re.split(r"(?m)^(?=define )", Program(19, 5, typed=False).text)
     text = lowered("".join(f for f in functions if re.search(r"@llvm\.(?!tensor|fpto)", f)))
     assembly = emit_code(with_platform(text, "nvptx64-nvidia-cuda"), "asm", 0, cpu="sm_80").decode()

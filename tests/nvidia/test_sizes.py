@@ -24,8 +24,8 @@ from tlx.api.prototypes import prototypes
 from tlx.diagnostics import LoweringError, TlxError
 from tlx.ir.parser.module import parse
 
-# What is computed or read for each element, copied with pitches of run-time size, or branches between iterations
-REFUSED = """expression copies onto_itself power branches swap shifted""".split()
+# What is computed or read for each element, copied onto itself, or branches between iterations
+REFUSED = """expression onto_itself power branches swap shifted""".split()
 QUICK = """matmul_float_float_float_rc matmul_bfloat_bfloat_bfloat_cr smma_half_half_half_rr matmul_i8_i8_i32_rr
 contract_batched chain mixed exponential function_tanh sum_rows max_columns broadcast_row permute concat""".split()
 TEXT = """

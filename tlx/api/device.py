@@ -191,7 +191,8 @@ class DeviceFunction(CompiledFunction):
             failed = False
         finally:
             self._frames.append(frame)
-            _free(device, temporaries, stream, failed=failed)
+            if temporaries:
+                _free(device, temporaries, stream, failed=failed)
 
 
 class SizedFunction(CompiledFunction):
@@ -343,27 +344,29 @@ class _Frame:
     """
 
     def __init__(self, function: FunctionLaunches) -> None:
-        self._launches: list[tuple[Launch, Any, list[Any]]] = []
+        self._launches: list[tuple[Launch, Any, list[tuple[Any, int, int]], list[tuple[Any, int]]]] = []
+        count = len(function.parameters)
         for launch in function.launches:
             cells = [
                 ctypes.c_void_p() if a.offset is not None else _cell(function.parameters[a.parameter or 0])
                 for a in launch.arguments
             ]
             pointers = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
-            self._launches.append((launch, pointers, cells))
+            places = [a.parameter or 0 if a.temporary is None else count + a.temporary for a in launch.arguments]
+            placed = list(zip(launch.arguments, cells, places, strict=True))
+            addresses = [(cell, place, a.offset) for a, cell, place in placed if a.offset is not None]
+            numbers = [(cell, place) for a, cell, place in placed if a.offset is None]
+            self._launches.append((launch, pointers, addresses, numbers))
 
     def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
         """Each launch with an array of pointers to its arguments."""
-        for launch, pointers, cells in self._launches:
-            for argument, cell in zip(launch.arguments, cells, strict=True):
-                offset = argument.offset
-                if argument.temporary is not None:
-                    cell.value = temporaries[argument.temporary] + (offset or 0)
-                    continue
-                value = values[argument.parameter or 0]
-                if offset is not None:
-                    cell.value = value + offset
-                elif isinstance(cell, ctypes.Array):
+        places = (*values, *temporaries)
+        for launch, pointers, addresses, numbers in self._launches:
+            for cell, place, offset in addresses:
+                cell.value = places[place] + offset
+            for cell, place in numbers:
+                value = places[place]
+                if isinstance(cell, ctypes.Array):
                     cell[:] = value
                 else:
                     cell.value = getattr(value, "value", value)
