@@ -360,7 +360,7 @@ class _Frame:
 
     def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
         """Each launch with an array of pointers to its arguments."""
-        places: Sequence[Any] = (*values, *temporaries)
+        places: list[Any] = [*values, *temporaries]
         for launch, pointers, addresses, numbers in self._launches:
             for cell, place, offset in addresses:
                 cell.value = places[place] + offset
