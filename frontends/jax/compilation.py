@@ -112,6 +112,15 @@ class _Compiled:
         return self.tree.unflatten([_result(a, type_) for a, type_ in zip(arrays, self.outputs, strict=True)])
 
 
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function may be passed an argument by a name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some functions written in C
+        return False
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
 class Jitted:
     """A function of JAX that TLX compiles; see `jit`."""
 
@@ -129,8 +138,7 @@ class Jitted:
         self._traced = jax.jit(function, static_argnums=static_argnums, static_argnames=static_argnames)
         self._static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
         self._static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-        parameters = inspect.signature(function).parameters.values()
-        self._has_stream = any(p.name == "stream" or p.kind is p.VAR_KEYWORD for p in parameters)
+        self._has_stream = _takes(function, "stream")
         self._donated = donated
         self._target = target
         self._settings = settings
