@@ -17,9 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # what the tensor language means, but for the order of updates and what the CPU's IR looks like
 ON_NVIDIA := $(addprefix tests/semantics/frontends/tensor_language/,test_examples.py test_views.py matrix/test_layout.py \
 	matrix/test_arithmetic.py spmd/test_barriers.py spmd/test_foreach.py spmd/test_subgroup.py blas/test_shapes.py)
-# operations on tensors; not functions of numbers alone, which have no tensor operation, nor fmod, which NVPTX cannot emit
-GRAPHS_ON_NVIDIA := tests/semantics/graph/test_operations.py -k "not (floats_divide or arithmetic_broadcasts and float32 or \
-	views and 14-vector)"
+# operations on tensors
+GRAPHS_ON_NVIDIA := tests/semantics/graph/test_operations.py
 
 .PHONY: help env demo test test-long test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
 

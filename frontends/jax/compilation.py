@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ def jit(
     """A function of JAX, compiled by TLX for each signature that it is called with.
 
     Arguments and results are pytrees, as in `jax.jit`. Their leaves are numpy arrays, arrays of JAX, or numbers; those
-    of results are new numpy arrays. On a GPU, leaves may be in its memory; then those of results are, too.
+    of results are new numpy arrays. On a GPU, leaves may be in its memory; then those of results are, too. There, calls
+    take `stream=`, as those of `tlx.compile` do.
 
     Args:
         function: The function; None to use `jit` as a decorator with options.
@@ -101,13 +103,22 @@ class _Compiled:
     outputs: Sequence[Any]
     tree: Any
 
-    def __call__(self, leaves: Sequence[Any]) -> Any:
+    def __call__(self, leaves: Sequence[Any], stream: int) -> Any:
         """The results for the leaves of the arguments."""
         resident = self.code.is_resident
-        passed = (leaves[k] if resident(leaves[k]) else _array(leaves[k], type_) for k, type_ in self.inputs)
-        results: Any = self.code(*passed)
+        passed = (leaves[k] if resident(leaves[k], stream) else _array(leaves[k], type_) for k, type_ in self.inputs)
+        results: Any = self.code(*passed, stream=stream)
         arrays: tuple[Any, ...] = (results,) if len(self.outputs) == 1 else results
         return self.tree.unflatten([_result(a, type_) for a, type_ in zip(arrays, self.outputs, strict=True)])
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function may be passed an argument by a name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some functions written in C
+        return False
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 class Jitted:
@@ -127,6 +138,7 @@ class Jitted:
         self._traced = jax.jit(function, static_argnums=static_argnums, static_argnames=static_argnames)
         self._static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
         self._static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+        self._has_stream = _takes(function, "stream")
         self._donated = donated
         self._target = target
         self._settings = settings
@@ -137,9 +149,16 @@ class Jitted:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The results.
 
+        Args:
+            *arguments: The arguments.
+            **named: Those that are passed by name; and `stream`, if the function has no argument of that name: on a
+                GPU, the stream in whose order kernels run and new arrays are allocated and freed, as the driver's
+                handle.
+
         Raises:
             TlxError: An operation is not supported, or an argument is no array.
         """
+        stream = 0 if self._has_stream else named.pop("stream", 0)
         leaves, key = self._signature(arguments, named)
         try:
             hash(key)
@@ -147,7 +166,7 @@ class Jitted:
             raise UsageError(f"a static argument of {self._traced.__name__} is not a constant: {error}") from None
         if key not in self._compiled:
             self._compiled[key] = self._compile(arguments, named)
-        return self._compiled[key](leaves)
+        return self._compiled[key](leaves, stream)
 
     def lower(self, *arguments: Any, **named: Any) -> str:
         """The TLX IR for arguments of these shapes and types."""

@@ -137,12 +137,14 @@ class InferenceSession:
         """The outputs."""
         return [_described(o, None) for o in self._model.graph.outputs]
 
-    def run(self, output_names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Array]:
+    def run(self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], *, stream: int = 0) -> list[Array]:
         """The outputs for some inputs.
 
         Args:
             output_names: Names of the outputs; None for all of them.
             inputs: An array for each input, by name; on a GPU, arrays in its memory have outputs there.
+            stream: On a GPU, the stream in whose order kernels run and new arrays are allocated and freed, as the
+                driver's handle.
 
         Raises:
             ArgumentError: An input is missing or unknown, or has another element type or shape.
@@ -161,7 +163,7 @@ class InferenceSession:
             raise ArgumentError(f"no array for input '{missing[0]}'; the inputs are {self._described_inputs()}")
         arrays = {i.name: self._check(i, inputs[i.name]) for i in self._inputs}
         compiled = self._compiled_for(tuple(tuple(array.shape) for array in arrays.values()))
-        results = dict(zip(names, compiled(arrays), strict=True))
+        results = dict(zip(names, compiled(arrays, stream), strict=True))
         return [results[name] for name in wanted]
 
     def translate(self, shapes: Sequence[Shape] | None = None) -> Translated:
@@ -270,10 +272,10 @@ class _Compiled:
         self._translated = translated
         self._function = function
 
-    def __call__(self, arrays: Mapping[str, Array]) -> list[Array]:
+    def __call__(self, arrays: Mapping[str, Array], stream: int) -> list[Array]:
         computed: list[Array] = []
         if self._function is not None:
-            made = self._function(*(arrays[name] for name in self._translated.inputs))
+            made = self._function(*(arrays[name] for name in self._translated.inputs), stream=stream)
             computed = list(cast("tuple[Array, ...]", made)) if isinstance(made, tuple) else [made]
         rest = iter(computed)
         return [next(rest) if known is None else known.copy() for known in self._translated.outputs]

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -149,13 +149,7 @@ def _without_assembly(line: str) -> str:
         return _with_held_operands(match)
     if result is None:
         return f"  call void @emu_wgmma_wait(i32 {text.removesuffix(';').split()[-1]})"
-    lines: list[str] = []
-    arguments = match["args"].split(", ")
-    acc = [a for a in arguments if not a.startswith("i64")]
-    for memory, element, values in (("sums", "i32", acc), ("descriptors", "i64", arguments[len(acc) :])):
-        for k, value in enumerate(values):
-            lines.append(f"  {result}.{memory}.{k} = getelementptr {element}, ptr %emu.{memory}, i64 {k}")
-            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    lines = _stored_operands(match)
     products = _PRODUCT.findall(text)
     if products:
         columns, lhs, rhs, a_by_k, b_by_k = products[0]
@@ -176,6 +170,23 @@ _CALLED: Final = {
     **{f"cp.async.bulk.tensor.{rank}d": f"box_{rank}" for rank in (2, 3, 4)},
 }
 """Functions of the emulator by the beginning of the inline PTX that they are."""
+
+
+def _stored_operands(match: re.Match[str]) -> list[str]:
+    """Stores of the operands of inline PTX: of descriptors, which have 64 bits, and of sums and other registers."""
+    lines: list[str] = []
+    arguments = match["args"].split(", ")
+    for memory, element in (("sums", "i32"), ("descriptors", "i64")):
+        values = (a for a in arguments if a.startswith("i64") == (element == "i64"))
+        for k, value in enumerate(values):
+            place = f"{match['result']}.{memory}.{k}"
+            lines += [
+                f"  {place} = getelementptr {element}, ptr %emu.{memory}, i64 {k}",
+                f"  store {value}, ptr {place}",
+            ]
+    return lines
+
+
 _HELD: Final = re.compile(r"n(\d+)k16\.f32\.(\w+)\.\w+ \{[^}]*\}, \{[^}]*\}, \S+ 1, 1, 1, (\d);")
 
 
@@ -183,13 +194,7 @@ def _with_held_operands(match: re.Match[str]) -> str:
     """Products whose left operand is in registers, as a call of the emulator that takes them after the sums."""
     result, products = match["result"], _HELD.findall(match["text"])
     columns, element, by_k = products[0]
-    arguments = match["args"].split(", ")
-    numbers, descriptors = ([a for a in arguments if a.startswith("i64") == is_wide] for is_wide in (False, True))
-    lines: list[str] = []
-    for memory, size, values in (("sums", "i32", numbers), ("descriptors", "i64", descriptors)):
-        for k, value in enumerate(values):
-            lines.append(f"  {result}.{memory}.{k} = getelementptr {size}, ptr %emu.{memory}, i64 {k}")
-            lines.append(f"  store {value}, ptr {result}.{memory}.{k}")
+    lines = _stored_operands(match)
     flags = f"i32 {int(element == 'f16')}, i32 {by_k}"
     call = f"i32 {columns}, i32 {len(products)}, ptr %emu.descriptors, {flags}"
     lines.append(f"  call void @emu_wgmma_held(ptr %emu.sums, {call})")
@@ -303,6 +308,7 @@ class Emulator:
         ]
         self._seed = seed
         self.launched: list[str] = []
+        self.streams = set[int]()
 
     def current(self) -> AbstractContextManager[None]:
         """Nothing."""
@@ -317,6 +323,10 @@ class Emulator:
         _MEMORY[address] = array.reshape(-1, order="A").view(np.uint8)
         element = {"float32": "float", "bfloat16": "bfloat", "float16": "half", "int32": "i32"}[array.dtype.name]
         return DeviceArray(address, array.shape, array.strides, element, array.itemsize, array)
+
+    def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:  # noqa: ARG002
+        """None."""
+        return None
 
     def order(self, first: int, then: int) -> None:
         """Nothing: each call waits for its kernels."""
@@ -371,7 +381,7 @@ class Emulator:
         numbers = (*tensor_map.box, *[0] * (_DIMENSIONS - rank), rank, size, tensor_map.swizzle)
         return struct.pack(f"<Q{2 * _DIMENSIONS}q{_DIMENSIONS + 3}i", address, *longs, *numbers)
 
-    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:  # noqa: ARG002
+    def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Run a kernel.
 
         Raises:
@@ -388,6 +398,7 @@ class Emulator:
         error = library.emu_launch(entry, arguments, blocks, launch.block, launch.shared, seed)
         assert not error, f"{launch.kernel}: {error.decode()}"
         self.launched.append(launch.kernel)
+        self.streams.add(stream)
 
 
 _ALIGNMENT: Final = 256

@@ -1,4 +1,7 @@
-"""A plugin of pytest that runs the tests of the tensor language on the emulator: `-p tests.nvidia.on_emulator`."""
+"""A plugin of pytest that runs the tests of the tensor language, and of graphs, on the emulator.
+
+pytest -p tests.nvidia.on_emulator tests/semantics/frontends/tensor_language
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from tests.nvidia.programs import with_grids
 from tlx.api import device_modules
 from tlx.frontends import tensor_language
 from tlx.frontends.tensor_language import runtime
+from tlx.graph import Graph, GraphFunction
 
-_compile, _assembly_of = runtime.compile, device_modules.assembly_of
+_compile, _compile_graph, _assembly_of = runtime.compile, Graph.compile, device_modules.assembly_of
 
 
 def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:  # noqa: ARG001
@@ -21,6 +25,13 @@ def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:
     emulated = EmulatedDevice("")
     settings.pop("threads", None)
     return _compile(source, with_grids(device=lambda: emulated), **settings)
+
+
+def compile_graph_for_emulator(graph: Graph, target: Any = "", **settings: Any) -> GraphFunction:  # noqa: ARG001
+    """`Graph.compile` for the emulator, whatever the target is."""
+    emulated = EmulatedDevice("")
+    settings.pop("threads", None)
+    return _compile_graph(graph, with_grids(device=lambda: emulated), **settings)
 
 
 def recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:
@@ -41,6 +52,7 @@ def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator(monkeypatch)
+    monkeypatch.setattr(Graph, "compile", compile_graph_for_emulator)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

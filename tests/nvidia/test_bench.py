@@ -18,7 +18,7 @@ from tlx.bench.devices.measure import DeviceBench
 from tlx.bench.devices.peers import Call
 from tlx.bench.measure import OURS, PEAK
 from tlx.bench.report import record
-from tlx.tuning.workload import BF16, S8, S32, Workload
+from tlx.tuning.workload import BF16, F32, S8, S32, Workload
 
 Numpy = Callable[..., Any]
 
@@ -55,6 +55,10 @@ def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
 def convolved(x: Any, w: Any) -> Any:
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[1:3], (1, 2))[:, ::2, ::2]
     return np.einsum("nyxchw,ohwc->nyxo", windows, w)
+
+
+def convolved_first(x: Any, w: Any) -> Any:
+    return convolved(x.transpose(0, 2, 3, 1), w.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
 
 
 class NumpyPeer:
@@ -98,11 +102,13 @@ ROWS = {work.row: work for work in workloads.of_rows(24, 40) if work.types == "f
     [
         (workloads.gemm("bf16->bf16", (BF16, BF16), (24, 40, 32)), np.matmul),
         (workloads.gemm("s8", (S8, S32), (24, 40, 32), columns=True), by_columns),
+        (workloads.gemm("f32", (F32, F32), (24, 40, 32), tf32=True), np.matmul),
         (workloads.batch(3, 16), np.matmul),
         (workloads.mlp(24, 40, 32), layer),
         (workloads.attention(32, 16, 32), attention),
         (workloads.attention(32, 16, 32, exact=True), attention),
         (workloads.convolution(8, 16, 6, 3, 2, 1), convolved),
+        (workloads.convolution(8, 16, 6, 3, 2, 1, channels_last=False), convolved_first),
         (ROWS["add"], np.add),
         (ROWS["softmax"], softmax),
         (ROWS["layernorm"], layer_norm),

@@ -148,11 +148,15 @@ def test_wrong_arrays(torch: Any) -> None:
     module: Any = tlx.compile(matmul(M, N, K, "bfloat", "float"), "nvidia")
     x, y = (torch.zeros(s, device="cuda", dtype=torch.bfloat16) for s in ((M, K), (K, N)))
     c = torch.zeros(M, N, device="cuda")
+    for _ in range(2):  # what is known about arrays that fit does not apply to others
+        module.f(x, y, c)
     with pytest.raises(ArgumentError, match="expected elements of bfloat, got float"):
         module.f(x.float(), y, c)
     with pytest.raises(ArgumentError, match="not C-contiguous"):
         module.f(x.t(), y, c)
     with pytest.raises(ArgumentError, match="expected 40800 elements"):
         module.f(x[:2], y, c)
+    with pytest.raises(ArgumentError, match="aligned"):
+        module.f(torch.zeros(M * K + 1, device="cuda", dtype=torch.bfloat16)[1:].view(M, K), y, c)
     with pytest.raises(ArgumentError, match="numpy array"):
         module.f([1], y, c)

@@ -78,3 +78,47 @@ def test_results_of_jax_are_arguments_of_the_next_call(new_target: Callable[[], 
     y = jitted(jitted(copy.call.on_device(x)))
     assert isinstance(y, OwnedArray)
     np.testing.assert_array_equal(np.asarray(y), 4 * x)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_calls_of_jax_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under that name, unless the function has an argument of that name."""
+    pytest.importorskip("jax")
+    on_emulator.on_emulator(monkeypatch)
+    emulated = EmulatedDevice("")
+    target, x = with_grids(device=lambda: emulated), normal((8, 32), np.float32)
+
+    def twice(x: Any) -> Any:
+        return x + x
+
+    def times(x: Any, stream: Any) -> Any:
+        return x * stream
+
+    doubled, scaled = (tlx.jax.jit(function, target=target) for function in (twice, times))
+    np.testing.assert_array_equal(doubled(x, stream=5), 2 * x)
+    assert emulated.codes[-1].streams == {5}
+    y: Any = doubled(OwnedArray(emulated.codes[-1], x.shape, x.dtype, 6), stream=6)
+    assert y.stream == 6
+    np.testing.assert_array_equal(scaled(x, stream=np.float32(3)), 3 * x)
+    assert emulated.codes[-1].streams == {0}
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_runs_of_onnx_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    onnx: Any = pytest.importorskip("onnx")
+    on_emulator.on_emulator(monkeypatch)
+    emulated, helper = EmulatedDevice(""), onnx.helper
+    w = normal((32, 16), np.float32)
+    places = [helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", (8, 32)), ("y", (8, 16)))]
+    weights = [onnx.numpy_helper.from_array(w, "w")]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", places[:1], places[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
+    session = tlx.onnx.InferenceSession(model, target=with_grids(device=lambda: emulated))
+    x = normal((8, 32), np.float32, 1)
+    on_device = OwnedArray(emulated.codes[-1], x.shape, x.dtype, 7)
+    on_device.fill(x)
+    (y,) = session.run(None, {"x": on_device}, stream=7)
+    assert isinstance(y, OwnedArray)
+    assert y.stream == 7
+    assert emulated.codes[-1].streams == {7}
+    np.testing.assert_allclose(np.asarray(y), x @ w, rtol=1e-4, atol=1e-4)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tlx
 from tests.nvidia.programs import function, integers, lowered, normal, reduction, tensor, typed
-from tlx.diagnostics import LoweringError
+from tlx.diagnostics import LoweringError, UsageError
 from tlx.target.launches import table_of
 
 Run = Callable[..., list[Any]]
@@ -113,6 +114,28 @@ def test_numbers(run: Run) -> None:
     )
     np.testing.assert_allclose(y, [(x[0] + 3) / 2, -x[3]], rtol=1e-6)
     np.testing.assert_array_equal(z, np.maximum(x, 0))
+
+
+def test_graphs_of_numbers(run: Run) -> None:
+    """What is left of them for kernels are loads, functions of LLVM and stores."""
+    graph = tlx.Graph("f")
+    x, y = (graph.parameter(name, ()) for name in "xy")
+    graph.output(graph.maximum((x + y) ** y, 2.0))
+    for pair, want in (((1.0, 2.0), 9.0), ((1.0, -2.0), 2.0)):
+        *_, z = run(graph.text(), *(np.array([number], np.float32) for number in (*pair, 0.0)))
+        np.testing.assert_allclose(z, [want], rtol=1e-6)
+
+
+def test_functions_whose_operations_are_unused_do_nothing(run: Run) -> None:
+    x = normal((4, 8), np.float32)
+    (y,) = run(function(["x"], tensor("a", "x", "float", (4, 8))), x.copy())
+    np.testing.assert_array_equal(y, x)
+
+
+def test_functions_without_tensor_operations_are_refused(run: Run) -> None:
+    x = np.zeros(4, np.float32)
+    with pytest.raises(UsageError, match="@f has no tensor operations, so there are no kernels to launch"):
+        run(function(["x"], "  store float 1.0, ptr %x\n"), x)
 
 
 def test_tensors_of_one_element(run: Run) -> None:

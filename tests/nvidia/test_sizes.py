@@ -30,8 +30,8 @@ from tlx.ir.tensors.calls import canonicalise
 from tlx.llvm.codegen import emit_code
 from tlx.target.grid_unit import GridUnit
 
-# What is computed or read for each element, copied with pitches of run-time size, or branches between iterations
-REFUSED = """expression copies onto_itself power branches swap shifted""".split()
+# What is computed or read for each element, copied onto itself, or branches between iterations
+REFUSED = """expression onto_itself power branches swap shifted""".split()
 QUICK = """matmul_float_float_float_rc matmul_bfloat_bfloat_bfloat_cr smma_half_half_half_rr matmul_i8_i8_i32_rr
 contract_batched chain mixed exponential function_tanh sum_rows max_columns broadcast_row permute concat""".split()
 TEXT = """
@@ -139,6 +139,38 @@ def test_modules_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     after = tlx.compile(TEXT, "nvidia", cache=tmp_path)
     assert list(after) == list(before)
     assert isinstance(after["scaled"], SizedFunction)
+
+
+def test_sizes_of_tokens_alone(compiled: Compile) -> None:
+    """Tensors that are loaded and stored, with no vector between."""
+    start, end = TEXT.index("  %v ="), TEXT.index("  call void")
+    text = TEXT[:start] + TEXT[end:].replace("token %q", "token %t")
+    for rows, columns in ((3, 5), (70, 33)):
+        x = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+        y = np.zeros_like(x)
+        compiled(text)["scaled"](x, y, rows, columns, 3.0)
+        np.testing.assert_array_equal(y, x)
+
+
+def test_pitches_may_be_arguments(compiled: Compile) -> None:
+    """Sizes are known, distances of rows are not; numbers of 32 bits are no sizes."""
+    text = """define void @f(ptr noalias %x, ptr noalias %y, i32 %pitch) {
+  %s = insertelement <2 x i32> <i32 0, i32 0>, i32 %pitch, i32 1
+  %t = call token @llvm.tensor.load(ptr elementtype(i32) %x, <2 x i32> <i32 4, i32 6>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %v = call <24 x i32> @llvm.tensor.tovector(token %t)
+  %p = add <24 x i32> %v, %v
+  %q = call token @llvm.tensor.typeinfo(<24 x i32> %p, <2 x i32> <i32 4, i32 6>, <2 x i32> <i32 0, i32 1>,
+                                        <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %q, <2 x i32> %s)
+  ret void
+}
+"""
+    for pitch in (6, 9):
+        x, y = np.arange(24, dtype=np.int32).reshape(4, 6), np.zeros((4, pitch), np.int32)
+        compiled(text)(x, y, pitch)
+        np.testing.assert_array_equal(y[:, :6], 2 * x)
+        assert not y[:, 6:].any()
 
 
 def test_code_for_sizes_is_generated_once() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.nvidia.test_target import driver_with_contexts, recorded
+from tlx.api.call import ArgumentError
 from tlx.api.device import DeviceFunction, is_on_device
 from tlx.api.signatures import Parameter, Prototype
 from tlx.ir.types import FLOAT, PTR, VOID
@@ -114,6 +115,21 @@ def test_arrays_are_ordered_by_their_own_stream() -> None:
     del array
     order = ["6 records", "0 waits", "launch in 0", "0 records", "6 waits"]
     assert called == ["allocate in 6", *order, "free in 6"]
+
+
+def test_arrays_that_are_known_are_launched_at_once() -> None:
+    """Again in the same stream, they need neither checks nor events; others are checked."""
+    driver, called = driver_with_events()
+    driver.cuMemAllocAsync, driver.cuMemFreeAsync = recorded([], "", 256), recorded([], "")
+    function = takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER]))
+    array = function.empty((4,), np.dtype(np.float32), 6)
+    for _ in range(2):
+        function(array, stream=6)
+    assert called == ["launch in 6"] * 2
+    with pytest.raises(ArgumentError, match="expected 4 elements of float, got 3"):
+        function(function.empty((3,), np.dtype(np.float32), 6), stream=6)
+    function(array)
+    assert called[2:] == ["6 records", "0 waits", "launch in 0", "0 records", "6 waits"]
 
 
 def test_code_is_unloaded_with_the_last_function() -> None:

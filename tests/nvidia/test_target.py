@@ -4,7 +4,7 @@ import ctypes
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -370,6 +370,8 @@ class SmallMemory:
         self.allocated: list[int] = []
 
     def array(self, value: object, stream: int) -> DeviceArray | None: ...
+
+    def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None: ...
 
     def order(self, first: int, then: int) -> None: ...
 

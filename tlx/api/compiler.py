@@ -186,11 +186,17 @@ def compile(  # noqa: A001 (tlx.compile is the name)
             from tlx.api.device_modules import loaded_on_device
 
             on_device = loaded_on_device(compilation, disk)
-            refused = refused_functions(on_device.defined)
+            refused = {name: _no_kernels_error(name) for name in on_device.defined if name not in on_device.functions}
+            refused |= refused_functions(on_device.defined)
             return CompiledModule(on_device.functions, refused, entry, on_device.lowered)
         code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
     compilation.check_entry(code.defined)
     return code.loaded(entry, libraries)
+
+
+def _no_kernels_error(name: str) -> UsageError:
+    """The error for a function that a device cannot be asked to run."""
+    return UsageError(f"@{name} has no tensor operations, so there are no kernels to launch; run it on the processor")
 
 
 @dataclass(frozen=True, slots=True)

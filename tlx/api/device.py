@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from math import prod
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class DeviceFunction(CompiledFunction):
         self._count = len(prototype.parameters)
         self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
         self._frames: list[_Frame] = []
-        self._known: list[set[tuple[object, ...]]] = [set() for _ in prototype.parameters]
+        self._known: list[set[Hashable]] = [set() for _ in prototype.parameters]
 
     def __call__(self, *arguments: Any, stream: int = 0) -> None:
         """Launch the function's kernels.
@@ -74,8 +75,13 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        with self._device.current(), HostCopies(self._device, stream) as copies:
-            self._launch(self._values(arguments, copies), stream)
+        with self._device.current():
+            values = self._quick_values(arguments, stream)
+            if values is not None:
+                self._launch(values, stream)
+                return
+            with HostCopies(self._device, stream) as copies:
+                self._launch(self._values(arguments, copies), stream)
 
     def captured(self, *arguments: Any) -> CapturedCall:
         """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
@@ -98,6 +104,20 @@ class DeviceFunction(CompiledFunction):
             work = self._device.capture(lambda stream: self._launch(values, stream))
         return CapturedCall(self._device, work, copies.keep)
 
+    def _quick_values(self, arguments: Sequence[Any], stream: int) -> list[Any] | None:
+        """As `_values`, if arrays like these have been checked before, and need neither copies nor waiting."""
+        values: list[Any] = []
+        for number, (parameter, is_pointer) in enumerate(self._parameters):
+            value = arguments[number]
+            if not is_pointer:
+                values.append(_scalar(number, parameter, value))
+                continue
+            array = value.quick(stream) if isinstance(value, OwnedArray) else self._device.quick(value, stream)
+            if array is None or array[1] not in self._known[number] or array[0] % ALIGNMENT:
+                return None
+            values.append(array[0])
+        return values
+
     def _values(self, arguments: Sequence[Any], copies: HostCopies) -> list[Any]:
         """The values of the parameters: addresses on the device, and numbers."""
         values: list[Any] = []
@@ -112,6 +132,9 @@ class DeviceFunction(CompiledFunction):
                 if layout not in self._known[number] or array.address % ALIGNMENT:
                     _check(number, parameter, array)
                     self._remember(number, layout)
+                again = value.quick if isinstance(value, OwnedArray) else partial(self._device.quick, value)
+                if (quick := again(copies.stream)) is not None:
+                    self._remember(number, quick[1])
                 copies.take(array)
                 values.append(array.address)
                 continue
@@ -119,7 +142,7 @@ class DeviceFunction(CompiledFunction):
             values.append(copies.address_of(data, written=parameter.written))
         return values
 
-    def _remember(self, number: int, layout: tuple[object, ...]) -> None:
+    def _remember(self, number: int, layout: Hashable) -> None:
         """Remember that arrays of some shape, strides and elements fit a parameter."""
         if len(self._known[number]) >= _MOST_LAYOUTS:
             self._known[number].clear()
@@ -168,7 +191,8 @@ class DeviceFunction(CompiledFunction):
             failed = False
         finally:
             self._frames.append(frame)
-            _free(device, temporaries, stream, failed=failed)
+            if temporaries:
+                _free(device, temporaries, stream, failed=failed)
 
 
 class SizedFunction(CompiledFunction):
@@ -274,6 +298,10 @@ class OwnedArray:
         with self._code.current():
             self._code.upload(self.address, array_address(data), self.nbytes, self.stream)
 
+    def quick(self, stream: int) -> tuple[int, Hashable] | None:
+        """As `DeviceCode.quick`."""
+        return (self.address, (self.dtype, self.shape)) if stream == self.stream else None
+
     @property
     def description(self) -> DeviceArray:
         """What it is for calls."""
@@ -308,6 +336,24 @@ def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:
     return prod(getattr(values[number], "value", values[number]) for number in numbers)
 
 
+class _FilledLaunch(NamedTuple):
+    """A launch with memory for its arguments, whose values are at places of a list that each call makes.
+
+    Attributes:
+        launch: The launch.
+        pointers: An array of pointers to the arguments.
+        addresses: Memory, place and offset of each address.
+        numbers: Memory and place of each number.
+        maps: Number of the argument, memory, place and offset of each tensor map.
+    """
+
+    launch: Launch
+    pointers: Any
+    addresses: list[tuple[Any, int, int]]
+    numbers: list[tuple[Any, int]]
+    maps: list[tuple[int, Any, int, int]]
+
+
 class _Frame:
     """Memory for the arguments of a function's launches, which one call at a time uses.
 
@@ -317,7 +363,8 @@ class _Frame:
     """
 
     def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
-        self._launches: list[tuple[Launch, Any, list[Any]]] = []
+        self._launches: list[_FilledLaunch] = []
+        count = len(function.parameters)
         for launch in function.launches:
             cells = [
                 _cell(function.parameters[a.parameter or 0])
@@ -327,21 +374,36 @@ class _Frame:
                 else _MapCell(a.map, device)
                 for a in launch.arguments
             ]
-            addresses = [None if isinstance(cell, _MapCell) else ctypes.addressof(cell) for cell in cells]
-            pointers = (ctypes.c_void_p * len(cells))(*addresses)
-            self._launches.append((launch, pointers, cells))
+            pointers = (ctypes.c_void_p * len(cells))(
+                *(None if isinstance(cell, _MapCell) else ctypes.addressof(cell) for cell in cells)
+            )
+            places = [a.parameter or 0 if a.temporary is None else count + a.temporary for a in launch.arguments]
+            placed = list(zip(launch.arguments, cells, places, strict=True))
+            self._launches.append(
+                _FilledLaunch(
+                    launch,
+                    pointers,
+                    [(cell, place, a.offset) for a, cell, place in placed if a.offset is not None and a.map is None],
+                    [(cell, place) for a, cell, place in placed if a.offset is None],
+                    [
+                        (number, cell, place, a.offset or 0)
+                        for number, (a, cell, place) in enumerate(placed)
+                        if a.map is not None
+                    ],
+                )
+            )
 
     def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
         """Each launch with an array of pointers to its arguments."""
-        for launch, pointers, cells in self._launches:
-            for number, (argument, cell) in enumerate(zip(launch.arguments, cells, strict=True)):
-                offset, temporary = argument.offset, argument.temporary
-                value: Any = values[argument.parameter or 0] if temporary is None else temporaries[temporary]
-                if argument.map is not None:
-                    pointers[number] = cell.encoded_for(value + (offset or 0))
-                elif offset is not None:
-                    cell.value = value + offset
-                elif isinstance(cell, ctypes.Array):
+        places: list[Any] = [*values, *temporaries]
+        for launch, pointers, addresses, numbers, maps in self._launches:
+            for cell, place, offset in addresses:
+                cell.value = places[place] + offset
+            for number, cell, place, offset in maps:
+                pointers[number] = cell.encoded_for(places[place] + offset)
+            for cell, place in numbers:
+                value = places[place]
+                if isinstance(cell, ctypes.Array):
                     cell[:] = value
                 else:
                     cell.value = getattr(value, "value", value)

@@ -111,9 +111,14 @@ class GraphFunction:
             self.call(*(by_name[i.name] if i.array is None else i.array for i in self.inputs), *new)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def is_resident(self, value: object) -> bool:
-        """Whether an object is an array in the memory of the device for which the graph is compiled."""
-        return isinstance(self.call, DeviceFunction) and self.call.array_of(value) is not None
+    def is_resident(self, value: object, stream: int = 0) -> bool:
+        """Whether an object is an array in the memory of the device for which the graph is compiled.
+
+        Args:
+            value: The object.
+            stream: The stream in which the array is about to be used.
+        """
+        return isinstance(self.call, DeviceFunction) and self.call.array_of(value, stream) is not None
 
     def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], stream: int) -> Any:
         stays, passed, new = False, list[Any](), list[Any]()

@@ -93,6 +93,17 @@ class ElementwiseOp:
             return cls(opcode, instruction.flags, instruction.predicate)
         return None
 
+    @staticmethod
+    def operands_of(instruction: Instruction) -> tuple[Sequence[Value], tuple[Value, ...]]:
+        """The operands of an elementwise instruction, and the numbers after them, such as the i1 of `llvm.abs`."""
+        if instruction.opcode != "call":
+            return instruction.operands, ()
+        values = instruction.args
+        count = len(values)
+        while not isinstance(values[count - 1].type, VectorType):
+            count -= 1
+        return values[:count], tuple(values[count:])
+
     @property
     def title(self) -> str:
         """Its name in remarks: `fadd`, `llvm.fma`."""

@@ -13,7 +13,7 @@ t mod 8 of matrix t / 8. Transposed loads swap lines and elements of each matrix
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -184,6 +184,15 @@ class DeviceCode(Protocol):
 
         Raises:
             TlxError: It is in the memory of another device.
+        """
+        ...
+
+    def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:
+        """The address of an array, and what determines its elements, shape and strides, if that is known quickly.
+
+        Args:
+            value: The object.
+            stream: The stream that will use it, which need not wait for another one.
         """
         ...
 

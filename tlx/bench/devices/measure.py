@@ -20,6 +20,7 @@ import numpy as np
 from tlx.api.compiler import compile as compile_module
 from tlx.api.device import DeviceFunction, OwnedArray
 from tlx.bench.devices.peers import Call, DevicePeer
+from tlx.bench.devices.workloads import DeviceProblem
 from tlx.bench.measure import OURS, PEAK, Cell
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
@@ -56,7 +57,11 @@ class DeviceBench:
     def measure(self, work: Workload) -> Cell:
         """Check and time a workload."""
         try:
-            function = compile_module(work.text(), self.target, entry=work.function, opt_level=3).entry
+            problem = work.problem
+            products = problem.float_products if isinstance(problem, DeviceProblem) else "exact"
+            function = compile_module(
+                work.text(), self.target, entry=work.function, opt_level=3, float_products=products
+            ).entry
             assert isinstance(function, DeviceFunction)
             return self._measured(work, function)
         except TlxError as error:

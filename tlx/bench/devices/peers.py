@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tlx.bench.devices.workloads import DeviceProblem
-from tlx.bench.peers.base import MissingError
-from tlx.diagnostics import UsageError
+from tlx.bench.peers.base import MissingError, installed_peers
 
 if TYPE_CHECKING:
     from tlx.api.device import OwnedArray
@@ -129,18 +128,5 @@ PEER_NAMES: Final = tuple(_PEERS)
 
 
 def find_peers(names: Sequence[str], device: Device) -> tuple[list[DevicePeer], dict[str, str]]:
-    """The peers that are installed, and for each other one the reason why it is left out.
-
-    Raises:
-        UsageError: A name is not that of a peer.
-    """
-    peers: list[DevicePeer] = []
-    absent: dict[str, str] = {}
-    for name in names:
-        if name not in _PEERS:
-            raise UsageError(f"unknown peer '{name}' on a device; choose from {', '.join(_PEERS)}")
-        try:
-            peers.append(_PEERS[name](device.library_name))
-        except MissingError as reason:
-            absent[name] = str(reason)
-    return peers, absent
+    """The peers that are installed, as for `installed_peers`."""
+    return installed_peers(names, {name: partial(make, device.library_name) for name, make in _PEERS.items()})

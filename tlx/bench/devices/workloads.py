@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from tlx.bench.workloads import LAYERS
 from tlx.graph import Graph, Value
+from tlx.lower.options import FloatProducts
 from tlx.tuning.workload import BF16, F16, F32, F64, S8, S32, Element, MemoryTraffic, Workload, WorkloadBuffer
 
 Shape = tuple[int, ...]
@@ -35,9 +36,11 @@ class DeviceProblem:
 
     Attributes:
         torch: By PyTorch.
+        float_products: How our code multiplies floats, as in `tlx.lower.options`.
     """
 
     torch: Peer
+    float_products: FloatProducts = "exact"
 
 
 _DTYPES: Final = {BF16: "bfloat16", F16: "float16", F32: "float32", F64: "float64", S8: "int8", S32: "int32"}
@@ -51,6 +54,9 @@ _HEADS: Final = 16
 _ROWS: Final = ((4096, 4096), (32768, 1024), (8192, 8192))
 _IMAGES: Final = 32
 _CHANNELS_LAST: Final = ("NHWC", "OHWI", "NHWC")
+_CHANNELS_FIRST: Final = ("NCHW", "OIHW", "NCHW")
+_ALSO_FIRST: Final = tuple(LAYERS[number] for number in (0, 2, 4, 16, 22))
+"""Layers that are measured in both orders."""
 
 
 def device_workloads() -> Iterator[Workload]:
@@ -64,8 +70,11 @@ def device_workloads() -> Iterator[Workload]:
         for length in _SEQUENCES:
             yield attention(length, depth)
             yield attention(length, depth, exact=True)
+            yield attention(length, depth, length)
     for channels, filters, side, window, stride in LAYERS:
         yield convolution(channels, filters, side, window, stride)
+    for channels, filters, side, window, stride in _ALSO_FIRST:
+        yield convolution(channels, filters, side, window, stride, channels_last=False)
     for rows, columns in _ROWS:
         yield from of_rows(rows, columns)
 
@@ -79,14 +88,21 @@ def _gemms() -> Iterator[Workload]:
     for name, element in (("f32", F32), ("f64", F64)):
         for n in (1024, 4096):
             yield gemm(name, (element, element), (n, n, n))
+            if element is F32:
+                yield gemm(name, (element, element), (n, n, n), tf32=True)
     for m, n, k in _TRANSFORMERS:
         yield gemm("bf16->bf16", (BF16, BF16), (m, n, k))
 
 
 def gemm(
-    types: str, elements: tuple[Element, Element], extents: tuple[int, int, int], *, columns: bool = False
+    types: str,
+    elements: tuple[Element, Element],
+    extents: tuple[int, int, int],
+    *,
+    columns: bool = False,
+    tf32: bool = False,
 ) -> Workload:
-    """A product; with `columns`, b is column-major."""
+    """A product; with `columns`, b is column-major, and with `tf32`, products of floats are rounded."""
     (m, n, k), (element, out) = extents, elements
 
     def build(g: Graph, a: Value, b: Value) -> Value:
@@ -94,19 +110,31 @@ def gemm(
 
     def by_torch(torch: Any, x: Sequence[Any], c: Any) -> list[Callable[[], Any]]:
         a, b = x
+        if tf32:
+            return [lambda: _rounded(torch, a, b, c)]
         if element is not S8:
             return [lambda: torch.matmul(a, b.t() if columns else b, out=c)]
         stored = b if columns else b.t().contiguous()  # the only order that it multiplies at full speed
         return [lambda: torch._int_mm(a, stored.t(), out=c)]  # noqa: SLF001 (its only product of 8-bit integers)
 
     return _workload(
-        ("gemm", types, str(m) if m == n == k else f"{m}x{n}x{k}", "B columns" if columns else ""),
+        ("gemm", types, str(m) if m == n == k else f"{m}x{n}x{k}", "B columns" if columns else "tf32" if tf32 else ""),
         (("a", element, (m, k)), ("b", element, (n, k) if columns else (k, n))),
         (out, (m, n)),
         build,
-        DeviceProblem(by_torch),
+        DeviceProblem(by_torch, "tf32" if tf32 else "exact"),
         2 * m * n * k,
     )
+
+
+def _rounded(torch: Any, a: Any, b: Any, c: Any) -> Any:
+    """The product by PyTorch as TF32."""
+    settings = torch.backends.cuda.matmul
+    settings.allow_tf32 = True
+    try:
+        return torch.matmul(a, b, out=c)
+    finally:
+        settings.allow_tf32 = False
 
 
 def batch(count: int, n: int) -> Workload:
@@ -151,7 +179,10 @@ def mlp(m: int, n: int, k: int) -> Workload:
 
 
 def attention(length: int, depth: int, tokens: int = _TOKENS, *, exact: bool = False) -> Workload:
-    """Attention of sequences of a length; the softmax may be reassociated, as that of libraries is, unless `exact`."""
+    """Attention of sequences of a length, or of one of them if there are no more tokens.
+
+    The softmax may be reassociated, as that of libraries is, unless `exact`.
+    """
     heads = tokens // length * _HEADS
     shape = (heads, length, depth)
 
@@ -165,7 +196,12 @@ def attention(length: int, depth: int, tokens: int = _TOKENS, *, exact: bool = F
         return [lambda: attention(q, k, v).reshape(shape)]
 
     return _workload(
-        ("attention", "bf16->bf16", f"{length}x{depth}", "exact" if exact else ""),
+        (
+            "attention",
+            "bf16->bf16",
+            f"{length}x{depth}",
+            "exact" if exact else "one sequence" if tokens == length else "",
+        ),
         tuple((name, BF16, shape) for name in "qkv"),
         (BF16, shape),
         build,
@@ -174,22 +210,42 @@ def attention(length: int, depth: int, tokens: int = _TOKENS, *, exact: bool = F
     )
 
 
-def convolution(channels: int, filters: int, side: int, window: int, stride: int, images: int = _IMAGES) -> Workload:
+def convolution(
+    channels: int,
+    filters: int,
+    side: int,
+    window: int,
+    stride: int,
+    images: int = _IMAGES,
+    *,
+    channels_last: bool = True,
+) -> Workload:
     """A convolution of images of bfloat."""
     padded = side + 2 * (window // 2)
     positions = (padded - window) // stride + 1
+    layouts = _CHANNELS_LAST if channels_last else _CHANNELS_FIRST
 
     def build(g: Graph, x: Value, w: Value) -> Value:
-        return g.convolution(x, w, stride, "valid", layouts=_CHANNELS_LAST)
+        return g.convolution(x, w, stride, "valid", layouts=layouts)
 
     def by_torch(torch: Any, given: Sequence[Any], _: Any) -> list[Callable[[], Any]]:
+        convolve = torch.nn.functional.conv2d
+        if not channels_last:
+            return [lambda: convolve(*given, stride=stride)]
         x, w = (array.permute(0, 3, 1, 2) for array in given)  # a view: channels last in memory
-        return [lambda: torch.nn.functional.conv2d(x, w, stride=stride).permute(0, 2, 3, 1)]
+        return [lambda: convolve(x, w, stride=stride).permute(0, 2, 3, 1)]
 
+    def ordered(outer: int, depth: int, height: int, width: int) -> Shape:
+        return (outer, height, width, depth) if channels_last else (outer, depth, height, width)
+
+    order = "channels last" if channels_last else "channels first"
     return _workload(
-        ("convolution", "bf16->bf16", f"{channels}-{filters}.{side}.{window}s{stride}", "channels last"),
-        (("x", BF16, (images, padded, padded, channels)), ("w", BF16, (filters, window, window, channels))),
-        (BF16, (images, positions, positions, filters)),
+        ("convolution", "bf16->bf16", f"{channels}-{filters}.{side}.{window}s{stride}", order),
+        (
+            ("x", BF16, ordered(images, channels, padded, padded)),
+            ("w", BF16, ordered(filters, channels, window, window)),
+        ),
+        (BF16, ordered(images, filters, positions, positions)),
         build,
         DeviceProblem(by_torch),
         2 * images * filters * positions**2 * channels * window**2,

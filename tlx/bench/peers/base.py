@@ -5,15 +5,18 @@ from __future__ import annotations
 import ctypes.util
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.tuning.timing import Repeat
 from tlx.tuning.workload import Workload
+
+P = TypeVar("P")
 
 
 class MissingError(Exception):
@@ -103,19 +106,32 @@ PEER_NAMES: Final = tuple(_LOADERS)
 
 
 def find_peers(names: Sequence[str], places: LibraryPaths) -> tuple[list[Peer], dict[str, str]]:
+    """The peers that are installed, as for `installed_peers`."""
+    return installed_peers(names, {name: partial(_load, place, places) for name, place in _LOADERS.items()})
+
+
+def _load(place: str, places: LibraryPaths) -> Peer:
+    module, attribute = place.split(":")
+    return getattr(importlib.import_module(module), attribute)(places)
+
+
+def installed_peers(names: Sequence[str], loaders: Mapping[str, Callable[[], P]]) -> tuple[list[P], dict[str, str]]:
     """The peers that are installed, and for each other one the reason why it is left out.
+
+    Args:
+        names: Their names.
+        loaders: What loads each of the known ones.
 
     Raises:
         UsageError: A name is not that of a peer.
     """
-    peers: list[Peer] = []
+    peers: list[P] = []
     absent: dict[str, str] = {}
     for name in names:
-        if name not in _LOADERS:
-            raise UsageError(f"unknown peer '{name}'; choose from {', '.join(_LOADERS)}")
-        module, attribute = _LOADERS[name].split(":")
+        if name not in loaders:
+            raise UsageError(f"unknown peer '{name}'; choose from {', '.join(loaders)}")
         try:
-            peers.append(getattr(importlib.import_module(module), attribute)(places))
+            peers.append(loaders[name]())
         except (MissingError, AttributeError, OSError) as reason:
             absent[name] = str(reason)
     return peers, absent

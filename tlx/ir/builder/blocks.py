@@ -40,9 +40,14 @@ ASM_OPAQUE_SCALAR: Final = 'asm "", "=r,0"'
 
 
 def new_function(
-    module: Module, name: str, parameters: Sequence[tuple[Type, str, str]], attributes: str, linkage: str = "internal"
+    module: Module,
+    name: str,
+    parameters: Sequence[tuple[Type, str, str]],
+    attributes: str,
+    linkage: str = "internal",
+    result: Type = VOID,
 ) -> Function:
-    """An empty void function at the end of the module.
+    """An empty function at the end of the module.
 
     Args:
         module: The module, to which it is added.
@@ -50,11 +55,12 @@ def new_function(
         parameters: Type, attributes as text, and name of each parameter.
         attributes: The text after the parameter list.
         linkage: The linkage keyword; empty for a function that others may call.
+        result: The type that it returns.
     """
     arguments = [Argument(type_, text, parameter) for type_, text, parameter in parameters]
     spelled = ", ".join(" ".join(x for x in (str(a.type), a.attributes, f"%{a.name}") if x) for a in arguments)
-    signature = Signature(name, VOID, arguments, False, linkage, attributes)
-    defined = " ".join(filter(None, ("define", linkage, "void")))
+    signature = Signature(name, result, arguments, False, linkage, attributes)
+    defined = " ".join(filter(None, ("define", linkage, str(result))))
     header = f"\n\n{defined} @{name}({spelled}) {attributes} {{"
     names = NameScope({a.name for a in arguments} | {"entry"})
     function = Function(signature, header, [Block("entry", "\nentry:")], names=names)

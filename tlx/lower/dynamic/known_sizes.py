@@ -33,15 +33,28 @@ from tlx.ir.values import ConstInt, Local, Value, const_ints
 _HANDLE: Final = re.compile(r"<vscale x 1 x ([^<>]+)>")
 _MANGLED: Final = re.compile(r"\bnxv1(?=[a-z])")
 _BRANCHES: Final = ("br", "switch")
+_OF_DATA: Final = "llvm.tensor.typeinfo"  # whose first operand is a vector of elements, or a pointer
 
 
 def functions_of_sizes(module: Module) -> dict[str, tuple[int, ...]]:
     """The functions with tensors of run-time sizes, and the numbers of the parameters that are sizes."""
     found: dict[str, tuple[int, ...]] = {}
     for function in module.functions:
-        if any(is_handle_type(i.type) for i in function.instructions()):
+        if any(is_handle_type(i.type) or any(map(_is_computed, _extents(i))) for i in function.instructions()):
             found[function.name] = _sizes(function)
     return found
+
+
+def _extents(instruction: Instruction) -> Sequence[Value]:
+    """The operands of a tensor operation that are extents, paddings, pitches and the like, as vectors."""
+    if not is_tensor_call(instruction):
+        return []
+    is_of_data = (instruction.callee or "").startswith(_OF_DATA)
+    return [a for a in instruction.args[is_of_data:] if isinstance(a.type, VectorType) and a.type.element == I32]
+
+
+def _is_computed(value: Value) -> bool:
+    return isinstance(value, Local) and not is_handle_type(value.type)
 
 
 def _sizes(function: Function) -> tuple[int, ...]:
@@ -135,10 +148,9 @@ def _copies(function: Function, parts: Sequence[Instruction]) -> list[Instructio
 
 def _fold(call: Instruction, folder: ConstantFolder) -> None:
     """Replace computed extents by constants."""
+    computed = [extents for extents in _extents(call) if _is_computed(extents)]
     for index, operand in enumerate(call.operands):
-        if not isinstance(operand, Local) or scalar_of(operand.type) != I32:
-            continue
-        if isinstance(operand.type, VectorType) and not is_handle_type(operand.type):
+        if any(operand is extents for extents in computed):
             numbers = folder.ints(operand)
             if numbers is None:
                 message = f"{operand} is not computed from parameters alone: a device has to know sizes before a call"

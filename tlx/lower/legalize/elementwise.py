@@ -59,6 +59,12 @@ _SIGN_AND_INFINITY: Final = {
 """The sign's bit, and infinity, of floating-point types."""
 _NARROW: Final = (BFLOAT, HALF)
 _ROUNDINGS: Final = frozenset(f"llvm.{name}" for name in ROUNDINGS)
+_ROUNDED_INTEGERS: Final = {
+    "llvm.lrint": "llvm.rint",
+    "llvm.llrint": "llvm.rint",
+    "llvm.lround": "llvm.round",
+    "llvm.llround": "llvm.round",
+}
 _EXTREMES: Final = {
     "llvm.minnum": "olt",
     "llvm.maxnum": "ogt",
@@ -111,6 +117,10 @@ def emit_elementwise(
     if operation.callee in SATURATING and not target.saturates:
         assert isinstance(element, IntType)
         return saturated(b, operation.callee, registers[0], element)
+    if operation.callee in _ROUNDED_INTEGERS and target.grid is not None:  # no library, and LLVM has no other code
+        rounding = ElementwiseOp("call", (), "", _ROUNDED_INTEGERS[operation.callee])
+        rounded = emit_elementwise(b, target, rounding, sources[0], sources, registers)
+        return convert_register(b, target, "fptosi", rounded, sources[0], element)
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES:

@@ -16,8 +16,9 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.types import VOID, bytes_of, is_scalar_number
+from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
 from tlx.lower.to_blocks.kernel import (
@@ -81,10 +82,22 @@ def _has_work(function: Function) -> bool:
 
 
 def _is_of_numbers(function: Function) -> bool:
-    """Whether a function loads, computes and stores numbers, and nothing else: tensors of one element."""
+    """Whether a function loads, computes and stores numbers, and nothing else: tensors of one element, or of none."""
     stored = [i.operands[0].type for i in function.instructions() if i.opcode == "store"]
-    is_straight = len(function.blocks) == 1 and not any(i.is_call for i in function.instructions())
-    return is_straight and bool(stored) and all(map(is_scalar_number, stored)) and function.signature.result == VOID
+    calls = [i for i in function.instructions() if i.is_call]
+    is_straight = len(function.blocks) == 1 and all(map(ElementwiseOp.of, calls))
+    does_nothing = len(list(function.instructions())) == 1
+    return (
+        is_straight
+        and (does_nothing or bool(stored))
+        and all(map(_is_number, stored))
+        and function.signature.result == VOID
+    )
+
+
+def _is_number(type_: Type) -> bool:
+    """Whether a type is a number, or a vector of one."""
+    return is_scalar_number(type_.element if isinstance(type_, VectorType) and type_.count == 1 else type_)
 
 
 class _Kernels:

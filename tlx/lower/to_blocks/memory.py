@@ -152,13 +152,14 @@ class _NumberReader:
         if definition.opcode in ("extractelement", "insertelement"):
             return self.read(definition.operands[definition.opcode == "insertelement"])
         operation = ElementwiseOp.of(definition)
-        if operation is None or operation.opcode == "call":
+        if operation is None:
             return None
-        operands = [self.read(operand) for operand in definition.operands]
+        values, immediates = ElementwiseOp.operands_of(definition)
+        operands = [self.read(operand) for operand in values]
         numbers = tuple(number for number in operands if number is not None)
-        if len(numbers) < len(operands):
+        if len(numbers) < len(operands) or any(isinstance(number, Local) for number in immediates):
             return None
-        return self._added(InstructionNode(scalar_of(value.type), operation, numbers))
+        return self._added(InstructionNode(scalar_of(value.type), operation, numbers, immediates))
 
     def _added(self, node: Node) -> int:
         self.nodes.append(node)

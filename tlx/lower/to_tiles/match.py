@@ -252,14 +252,10 @@ class TreeReader:
         operation = ElementwiseOp.of(instruction)
         if operation is None:
             raise LoweringError(f"'{instruction.opcode}' is not lowered to tiles here", instruction.span)
-        values = instruction.args if operation.opcode == "call" else instruction.operands
-        count = len(values)
-        while operation.opcode == "call" and not isinstance(values[count - 1].type, VectorType):
-            count -= 1
-        immediates = tuple(values[count:])
+        values, immediates = ElementwiseOp.operands_of(instruction)
         if any(isinstance(i, Local) for i in immediates):
             raise LoweringError(f"{operation.title} with a variable operand is not lowered to tiles", instruction.span)
-        operands = tuple(self._operand(v, instruction) for v in values[:count])
+        operands = tuple(self._operand(v, instruction) for v in values)
         return self._node(InstructionNode(scalar_of(instruction.type), operation, operands, immediates))
 
 

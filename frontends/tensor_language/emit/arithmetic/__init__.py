@@ -2,5 +2,4 @@
 
 registers       values in registers: constants, comparisons, calls, functions
 scalars         the instructions: constants, splats, selection, rounding; operators, functions and casts
-power           powers, where there is no library of functions
 """

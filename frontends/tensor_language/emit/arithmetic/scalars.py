@@ -18,7 +18,6 @@ import math
 import struct
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic.power import power
 from tlx.frontends.tensor_language.emit.arithmetic.registers import (
     apply_function,
     call,
@@ -266,8 +265,7 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
     if (op, type_.kind) in _CHOICE:
         return (call(e, _CHOICE[op, type_.kind], [a, b]),)
     if op == "pow":
-        result = call(e, "llvm.pow", [a, b]) if e.item is None else power(e, a, b)
-        return (round_to_type(e, result, type_),)
+        return (round_to_type(e, call(e, "llvm.pow", [a, b]), type_),)
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
     if opcode in ("sdiv", "srem"):
         b = _safe_divisor(e, a, b)

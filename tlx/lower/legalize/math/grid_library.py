@@ -1,12 +1,16 @@
-"""Functions of the C library in code for grids, which have none.
+"""Functions of the C library in code for grids, which have none: calls to internal functions on numbers.
 
-`frem` becomes calls to an internal function, as LLVM computes `x - trunc(x / y) * y` there, which is not exact::
+    %r = call <2 x float> @llvm.pow(<2 x float> %x, <2 x float> %y)
 
-    %r = frem <2 x float> %x, %y    ->    %a = call float @tlx.remainder.float(float %x0, float %y0)
-                                          %b = call float @tlx.remainder.float(float %x1, float %y1)
+    ->  %a = call float @tlx.pow.float(float %x0, float %y0)
+        %b = call float @tlx.pow.float(float %x1, float %y1)
 
-The function divides integers as in school. With x = m 2^a and y = n 2^b, where a >= b, the remainder is r 2^b with
-r = m 2^(a - b) mod n. As m 2^(a - b) may have thousands of bits, some zeros are appended at a time::
+The functions of floats compute in doubles, those of bfloat and half are the ones of floats; their formulas are those of
+`tlx.lower.legalize.math.library`.
+
+`frem` becomes calls, too, as LLVM computes `x - trunc(x / y) * y`, which is not exact. Its function divides integers as
+in school. With x = m 2^a and y = n 2^b, where a >= b, the remainder is r 2^b with r = m 2^(a - b) mod n. As m 2^(a - b)
+may have thousands of bits, some zeros are appended at a time::
 
     r = m mod n
     for the next s of a - b:  r = r 2^s mod n                  r < n < 2^24 of floats: s is 40; of doubles 11
@@ -16,89 +20,107 @@ Results are exact, those of bfloat and half as well, which are extended: a remai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.builder import Builder
-from tlx.ir.functions import Function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.rewrite import replace_uses
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, Type, VectorType, function_of, scalar_of
-from tlx.ir.values import Global, Keyword, Local, Value
-from tlx.lower.operations import LIBRARY_FUNCTIONS
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FunctionType, Type, VectorType, function_of
+from tlx.ir.values import Constant, Global, Keyword, Value
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic
+from tlx.lower.legalize.math.library import LIBRARY
+
+_FREM: Final = "frem"
 
 
 def replace_library_functions(module: Module) -> None:
-    """Replace `frem` in all functions of a module for a grid.
+    """Replace `frem` and calls to functions of the C library in all functions of a module for a grid.
 
     Raises:
-        LoweringError: There is a call to a function that LLVM has no code for.
+        LoweringError: There is a call to a function of a type that there is no code for.
     """
-    remainders = _Remainders(module)
+    library = _Library(module)
     for function in list(module.functions):
         for block in function.blocks:
             for instruction in list(block.instructions):
-                if instruction.opcode == "frem":
+                name = _library_function(instruction)
+                if name:
                     b = Builder(module, function, block, block.instructions.index(instruction))
                     b.debug, b.span = instruction.debug_location, instruction.span
-                    replace_uses(function, str(instruction.result), remainders.of(b, *instruction.operands))
+                    operands = instruction.operands if name == _FREM else instruction.args
+                    replace_uses(function, str(instruction.result), library.apply(b, name, operands))
                     block.instructions.remove(instruction)
-                else:
-                    _check(module, function, instruction)
-    remainders.define()
-
-
-def _check(module: Module, function: Function, instruction: Instruction) -> None:
-    name = _library_function(instruction)
-    if name and all(isinstance(argument, Local) for argument in instruction.args):  # LLVM expands powers of constants
-        message = f"{name} is not implemented for targets with grids: compute it by exp, log, sin, cos and the like"
-        raise LoweringError(message, instruction.span or function.span, name=module.source.name)
+    library.define()
 
 
 def _library_function(instruction: Instruction) -> str:
-    """The function of the C library that a call becomes; empty if there is none."""
-    prefix, _, name = (instruction.callee or "").partition(".")
+    """The function that an instruction becomes; empty if it is none. LLVM multiplies for constant `powi`."""
+    if instruction.opcode == _FREM:
+        return _FREM
+    prefix, _, name = (instruction.callee or "").strip('"').partition(".")
     name = name.split(".")[0]
-    return name if prefix == "llvm" and name in LIBRARY_FUNCTIONS else ""
+    if prefix != "llvm" or name not in LIBRARY or instruction.opcode != "call":
+        return ""
+    return "" if name == "powi" and isinstance(instruction.args[1], Constant) else name
 
 
 @dataclass(eq=False)
-class _Remainders:
-    """The functions that compute remainders, which are defined when all uses are replaced."""
+class _Library:
+    """The functions that are called, which are defined when all uses are replaced."""
 
     module: Module
+    names: dict[tuple[str, FunctionType], str] = field(default_factory=dict[tuple[str, FunctionType], str])
 
-    def __post_init__(self) -> None:
-        self.used: dict[Type, str] = {}
-
-    def of(self, b: Builder, x: Value, y: Value) -> Value:
-        """The remainder of two numbers, or of vectors element by element."""
-        if not isinstance(x.type, VectorType):
-            return self._of_numbers(b, x, y)
-        result: Value = Keyword(x.type, "poison")
-        for k in range(x.type.count):
-            element = self._of_numbers(b, b.extract_element(x, k), b.extract_element(y, k))
-            result = b.insert_element(result, element, k)
+    def apply(self, b: Builder, name: str, operands: Sequence[Value]) -> Value:
+        """A function of numbers, or of vectors element by element."""
+        type_ = operands[0].type
+        if not isinstance(type_, VectorType):
+            return self._of_numbers(b, name, operands)
+        result: Value = Keyword(type_, "poison")
+        for k in range(type_.count):
+            elements = [b.extract_element(x, k) if isinstance(x.type, VectorType) else x for x in operands]
+            result = b.insert_element(result, self._of_numbers(b, name, elements), k)
         return result
 
-    def _of_numbers(self, b: Builder, x: Value, y: Value) -> Value:
-        type_ = scalar_of(x.type)
+    def _of_numbers(self, b: Builder, name: str, operands: Sequence[Value]) -> Value:
+        type_ = operands[0].type
         if type_ in (BFLOAT, HALF):
-            return b.cast("fptrunc", self._of_numbers(b, b.cast("fpext", x, FLOAT), b.cast("fpext", y, FLOAT)), type_)
+            wide = [b.cast("fpext", x, FLOAT) if x.type == type_ else x for x in operands]
+            return b.cast("fptrunc", self._of_numbers(b, name, wide), type_)
         if type_ not in _FORMATS:
-            message = f"frem of {type_} is not implemented for targets with grids"
+            message = f"{name} of {type_} is not implemented for targets with grids"
             raise LoweringError(message, b.span, name=self.module.source.name)
-        if type_ not in self.used:
-            self.used[type_] = self.module.global_names.fresh(f"tlx.remainder.{type_}")
-        function = function_of(type_, (type_, type_))
-        return b.call(Global(self.module.pointer_to(function), self.used[type_]), function, [x, y], "remainder").value
+        function = function_of(type_, tuple([x.type for x in operands]))
+        own, title = self.names.get((name, function)), "remainder" if name == _FREM else name
+        if own is None:
+            own = self.names[name, function] = self.module.global_names.fresh(f"tlx.{title}.{type_}")
+        return b.call(Global(self.module.pointer_to(function), own), function, operands, title).value
 
     def define(self) -> None:
         """Add the functions to the module."""
-        for type_, name in self.used.items():
-            self.module.append(Raw(_remainder_text(name, type_)))
+        for (name, function), own in self.names.items():
+            if name == _FREM:
+                self.module.append(Raw(_remainder_text(own, function.result)))
+            else:
+                self._define(name, function, own)
+
+    def _define(self, name: str, type_: FunctionType, own: str) -> None:
+        parameters = [(parameter, "", letter) for parameter, letter in zip(type_.params, "xy", strict=False)]
+        function = new_function(self.module, own, parameters, "nounwind", result=type_.result)
+        b = Builder(self.module, function)
+        registers = [_register(b, argument.value) for argument in function.arguments]
+        number = b.extract_element(LIBRARY[name](LaneArithmetic(b, 1, DOUBLE), *registers), 0)
+        b.ret(number if type_.result == DOUBLE else b.cast("fptrunc", number, type_.result))
+
+
+def _register(b: Builder, x: Value) -> Value:
+    """A number as a register of one lane; floats as doubles."""
+    wide = b.cast("fpext", x, DOUBLE) if x.type == FLOAT else x
+    return b.insert_element(Keyword(VectorType(1, wide.type), "poison"), wide, 0)
 
 
 _FORMATS: Final[dict[Type, tuple[int, int]]] = {FLOAT: (32, 23), DOUBLE: (64, 52)}

@@ -1,4 +1,4 @@
-"""sin and cos, and their argument reduction: Cody and Waite below 2^20, Payne and Hanek above.
+"""sin, cos and tan, and their argument reduction: Cody and Waite below 2^20, Payne and Hanek above.
 
 Arguments are reduced by the nearest multiple of pi/2: x = n pi/2 + r, |r| <= pi/4, in doubles.
 
@@ -34,6 +34,7 @@ between each of these and the 16th after it, and so on; after bit 0, eight are l
 The functions, with |x| = n pi/2 + r and cos x = sin(|x| + pi/2):
 
     m = n (sine), n + 1 (cosine)     m mod 4 =  0: sin r    1: cos r    2: -sin r    3: -cos r
+    tan x = tan r where n is even, -1 / tan r where it is odd
 
     sin r = r + r³ S(r²)                         S(z) = -1/6 + z/120 - ...
     cos r = 1 - r²/2 + r⁴ C(r²)                  C(z) = 1/24 - z/720 + ...
@@ -249,6 +250,18 @@ def cos(lanes: LaneArithmetic, x: Value) -> Value:
     magnitude = lanes.magnitude(x)
     n, sine, cosine = _sine_and_cosine(lanes, magnitude)
     return _finite_only(lanes, x, magnitude, _quadrant(lanes, lanes.integer_op("add", n, 1), sine, cosine, None))
+
+
+def tan(lanes: LaneArithmetic, x: Value) -> Value:
+    """The tangent, by a division; signed zeros are preserved."""
+    magnitude = lanes.magnitude(x)
+    n, sine, cosine = _sine_and_cosine(lanes, magnitude)
+    top = lanes.integer.bits - 1
+    sign = lanes.integer_op("shl", n, top)
+    is_odd = lanes.b.icmp("slt", sign, 0)
+    quotient = lanes.div(lanes.choose(is_odd, cosine, sine), lanes.choose(is_odd, sine, cosine))
+    sign = lanes.integer_op("xor", sign, lanes.integer_op("and", lanes.bits(x), lanes.sign_bit))
+    return _finite_only(lanes, x, magnitude, lanes.from_bits(lanes.integer_op("xor", lanes.bits(quotient), sign)))
 
 
 def _sine_and_cosine(lanes: LaneArithmetic, magnitude: Value) -> tuple[Value, Value, Value]:
