@@ -228,6 +228,10 @@ PRODUCTS = [
     ("bm,bn->bmn", (3, 4), (3, 5)),
     ("b,b->b", (6,), (6,)),
     ("amk,kbn->ambn", (2, 3, 4), (4, 2, 5)),
+    ("kbm,bnk->bmn", (5, 3, 7), (3, 6, 5)),
+    ("kbm,bnk->mbn", (5, 3, 7), (3, 6, 5)),
+    ("kam,nk->amn", (5, 2, 7), (6, 5)),
+    ("kla,nkl->na", (3, 5, 7), (6, 3, 5)),
 ]
 
 
@@ -254,6 +258,16 @@ def test_products(computed: bool, dtype: np.dtype[Any]) -> None:
 
         factor = 4 if computed else 1
         check(build, lambda a, b, e=equation, f=factor: np.einsum(e, a, b) * f, x, y, terms=200)
+
+
+def test_product_of_transposed_operands_is_transposed() -> None:
+    """Both lie in the order of their columns: the other order of operands reads both row by row."""
+    graph = Graph()
+    x, y = graph.parameter("x", (5, 3, 7)), graph.parameter("y", (3, 6, 5))
+    graph.output(dot(graph, "kbm,bnk->bmn", x, y))
+    loads = [line for line in graph.text().splitlines() if "= call token @llvm.tensor.load" in line]
+    layouts = [re.findall(r"<3 x i32> <([^>]*)>", line)[1] for line in loads]
+    assert layouts == ["i32 0, i32 1, i32 2", "i32 1, i32 0, i32 2"]
 
 
 @pytest.mark.parametrize(

@@ -135,10 +135,17 @@ class Products(Elementwise, Shapes):
             for n, (_, i, j) in enumerate(labels)
             if j >= 0 and j not in left_out[1] and n not in batches and (i < 0 or i in left_out[0])
         ]
-        lhs = self._grouped(a, [[labels[n][1] for n in batches], [labels[n][1] for n in rows], [i for i, _ in pairs]])
-        rhs = self._grouped(
-            b, [[labels[n][2] for n in batches], [j for _, j in pairs], [labels[n][2] for n in columns]]
-        )
+        inner = [i for i, _ in pairs], [j for _, j in pairs]
+        free = [[labels[n][1] for n in rows], [labels[n][2] for n in columns]]
+        if _is_column_major(a, free[0], inner[0]) and _is_column_major(b, inner[1], free[1]):
+            a, b, rows, columns = b, a, columns, rows
+            inner, free = inner[::-1], free[::-1]
+            numbers = 2, 1
+        else:
+            numbers = 1, 2
+        shared_lhs, shared_rhs = ([labels[n][k] for n in batches] for k in numbers)
+        lhs = self._grouped(a, [shared_lhs, free[0], inner[0]])
+        rhs = self._grouped(b, [shared_rhs, inner[1], free[1]])
         order = [*batches, *rows, *columns]
         extents = [shape[n] for n in order]
         vector = self._emit_product(
@@ -195,3 +202,9 @@ class Products(Elementwise, Shapes):
             return None
         strides = (*parts[0].strides, *merged[0].strides, *merged[1].strides)
         return self._with_view(x, type(x.view)(shape, strides, x.view.offset))
+
+
+def _is_column_major(x: Value, rows: Sequence[int], columns: Sequence[int]) -> bool:
+    """Whether the rows of a matrix of these dimensions lie closer together than its columns."""
+    strides = [[x.view.strides[d] for d in dimensions if x.shape[d] > 1] for dimensions in (rows, columns)]
+    return all(strides) and max(strides[0]) < min(strides[1])
