@@ -480,6 +480,25 @@ def test_error_function(dtype: np.dtype[Any]) -> None:
     check(lambda g, a: g.erf(a), np.vectorize(math.erf), x, tolerance=bound / 4, terms=0)
 
 
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float16), np.dtype(bfloat16)], ids=names)
+def test_complementary_error_function(dtype: np.dtype[Any]) -> None:
+    """The error is relative, also in the tail, where 1 - erf would cancel."""
+    x = np.concatenate([np.linspace(-6, 9.18, 2001), [1e-20, -0.0, 9.3, 40, np.inf, -np.inf]]).astype(dtype)
+    graph = Graph()
+    graph.output(graph.erfc(graph.parameter("x", x.shape, dtype)))
+    expected = np.vectorize(math.erfc)(x.astype(np.float64))
+    least = 2**-14 if dtype == np.float16 else 2**-126
+    bound = 100 * 2**-24 if dtype == np.float32 else ROUNDING  # 6 * 2^-24 with fused multiply-adds
+    for function in (graph.evaluate, graph.compile(), graph.compile("generic")):
+        np.testing.assert_allclose(function(x).astype(np.float64), expected, rtol=bound, atol=least)
+
+
+def test_multiply_add() -> None:
+    x, y = np.random.default_rng(27).uniform(-2, 2, (2, 3, 4)).astype(np.float32)
+    check(lambda g, a, b: g.multiply_add(a, b, a), lambda a, b: a * b + a, x, y, terms=4)
+    check(lambda g, a, b: g.multiply_add(a, b[0], 1.5), lambda a, b: a * b[0] + 1.5, x, y, terms=4)
+
+
 def test_reshape_of_the_first_elements_of_a_result() -> None:
     x = np.arange(16, dtype=np.float32)
     check(lambda _, a: (a * 2.0)[:15].reshape(3, 5), lambda a: (a * 2)[:15].reshape(3, 5), x)
