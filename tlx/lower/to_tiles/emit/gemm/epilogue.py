@@ -30,7 +30,7 @@ from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch, expression_parameter
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.emit.tiles import tile as tile_type
-from tlx.lower.to_tiles.expression import Expression, MatrixView
+from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 
 EPILOGUE_LOOP: Final = "er"
@@ -59,13 +59,14 @@ class TileEpilogue:
 
     @classmethod
     def of(cls, function: GemmFunction, consume: Callable[[ResultTile, Value], None]) -> TileEpilogue | None:
-        """The epilogue of a product, if it has one."""
+        """The epilogue of a product, if it has one, or its sums are narrowed as if it had."""
         gemm = function.gemm
-        if gemm.epilogue is None:
+        expression = gemm.epilogue or _narrowing(function)
+        if expression is None:
             return None
         arguments = function.arguments[4 if gemm.acc else 3 :]
-        count = len(expression_parameters(gemm.epilogue)[0])
-        return cls(function, gemm.epilogue, arguments[:count], arguments[count:], consume)
+        count = len(expression_parameters(expression)[0])
+        return cls(function, expression, arguments[:count], arguments[count:], consume)
 
     def __post_init__(self) -> None:
         self.b, self.recipe, self.target = self.function.b, self.function.recipe, self.function.target
@@ -184,6 +185,19 @@ class TileEpilogue:
         product = convert_tile(self.b, sums, self.function.gemm.result, self.function.sign)
         emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
         return emitter.result(place)
+
+
+def _narrowing(function: GemmFunction) -> Expression | None:
+    """The product itself, where a matrix unit's sums are narrowed row by row on their way through memory.
+
+    As an epilogue, that overlaps with the products of the next tile.
+    """
+    gemm, recipe, matrix = function.gemm, function.recipe, function.target.matrix
+    through_memory = recipe.mma.unit == "matrix" and matrix is not None and matrix.accumulators == "memory"
+    plain = gemm.acc is None and gemm.c.is_row_major and not recipe.stores.nontemporal
+    if not through_memory or not plain or gemm.c.element == recipe.mma.accumulator:
+        return None
+    return Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
 
 
 _LONGEST_PIECE = 64

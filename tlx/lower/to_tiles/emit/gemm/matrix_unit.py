@@ -352,9 +352,9 @@ class PendingSums:
     def __init__(self, function: GemmFunction, tile: RegisterTile, k_loop: MatrixUnitKLoop) -> None:
         self.function, self.tile, self.k_loop = function, tile, k_loop
         self.b, gemm = function.b, function.gemm
-        fresh = gemm.epilogue is not None and gemm.acc is None and not may_alias_leaf(gemm.epilogue, gemm.c)
-        computes = tile.epilogue is not None and not tile.epilogue.expression.may_trap
-        self.overlaps = fresh and computes and tile.partial is None
+        expression = tile.epilogue.expression if tile.epilogue is not None else None
+        computes = expression is not None and not may_alias_leaf(expression, gemm.c) and not expression.may_trap
+        self.overlaps = computes and gemm.acc is None and tile.partial is None
 
     def is_profitable(self, block: CacheBlock) -> bool:
         """Whether there are several tiles, and the initial sums of the first may be stored before its final sums."""
