@@ -96,7 +96,7 @@ class Composites(Convolutions):
             self._fail("erf", f"not defined for {value.dtype.name}: convert the operand to float32")
         wide = self.clamp(-_ERF_LIMIT, self._accumulated(value), _ERF_LIMIT)
         square = self.multiply(wide, wide)
-        ratio = self.divide(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
+        ratio = self._ratio(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
         return self.convert(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
@@ -112,7 +112,7 @@ class Composites(Convolutions):
         magnitude = self.unary("abs", wide)
         a = self.clamp(_ERFC_LEAST, magnitude, _ERFC_LIMIT)
         shifted, doubled = self.add(a, 2.0), self.multiply_add(a, 2.0, 1.0)
-        both = self.divide(1.0, self.multiply(shifted, doubled))
+        both = self._ratio(self.full(a.shape, 1.0, a.dtype), self.multiply(shifted, doubled))
         q = self.multiply_add(self.multiply(both, doubled), -4.0, 1.0)
         ratio = self.multiply(both, shifted)
         ratio = self.multiply_add(self._polynomial(q, _ERFC), ratio, ratio)
@@ -122,6 +122,10 @@ class Composites(Convolutions):
         tail = self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
         result = self.where(self.compare("lt", wide, 0.0), self.subtract(2.0, tail), tail)
         return self.convert(result, value.dtype)
+
+    def _ratio(self, x: Value, y: Value) -> Value:
+        """`x / y` of numbers that are not subnormal and whose quotient is not."""
+        return self._map("divide", ElementwiseOp("fdiv", ("arcp",)), [x, y], x.dtype)
 
     def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """Horner's scheme, the highest coefficient first."""

@@ -420,8 +420,10 @@ class PendingSums:
         with b.loop(0, height // (each or 1), carry=[sums] if each else [], name="ke") as loop:
             if each:
                 loop.next(self.k_loop.step(block, loop.carried[0], bases, b.add(loop.index, 1)))
-            for number in range(each or 1):
-                epilogue.row(b.add(b.mul(loop.index, each or 1), number), block.columns, place)
+            together = epilogue.rows_at_once(each or 1, block.columns)
+            for number in range(0, each or 1, together):
+                row = b.add(b.mul(loop.index, each or 1), number)
+                epilogue.compute_rows(row, together, block.columns, place)
         return (1 + height // each, loop.results[0]) if each else (1, sums)
 
 
