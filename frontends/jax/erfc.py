@@ -116,11 +116,11 @@ def _number(operation: Operation, definitions: Mapping[int, Operation]) -> Any:
     """The number of which a constant consists; None if it has others."""
     while operation.name == "stablehlo.broadcast_in_dim" and operation.operands[0] in definitions:
         operation = definitions[operation.operands[0]]
-    array = operation.attributes.get("value") if operation.name == "stablehlo.constant" else None
-    if not isinstance(array, np.ndarray) or array.dtype != np.float32 or not array.size:
+    if operation.name != "stablehlo.constant" or operation.types[0].dtype != np.float32:
         return None
-    first = array.flat[0]
-    return first if array.size == 1 or not any(array.strides) or bool((array == first).all()) else None
+    numbers: np.ndarray[Any, Any] = operation.attributes["value"]
+    first = numbers.flat[0] if numbers.size else None
+    return first if not any(numbers.strides) or bool((numbers == first).all()) else None
 
 
 def with_erfc(region: Region, around: Mapping[int, Operation] | None = None) -> Region:

@@ -135,17 +135,12 @@ class Products(Elementwise, Shapes):
             for n, (_, i, j) in enumerate(labels)
             if j >= 0 and j not in left_out[1] and n not in batches and (i < 0 or i in left_out[0])
         ]
-        inner = [i for i, _ in pairs], [j for _, j in pairs]
-        free = [[labels[n][1] for n in rows], [labels[n][2] for n in columns]]
-        if _is_column_major(a, free[0], inner[0]) and _is_column_major(b, inner[1], free[1]):
-            a, b, rows, columns = b, a, columns, rows
-            inner, free = inner[::-1], free[::-1]
-            numbers = 2, 1
-        else:
-            numbers = 1, 2
-        shared_lhs, shared_rhs = ([labels[n][k] for n in batches] for k in numbers)
-        lhs = self._grouped(a, [shared_lhs, free[0], inner[0]])
-        rhs = self._grouped(b, [shared_rhs, inner[1], free[1]])
+        left = [[labels[n][1] for n in batches], [labels[n][1] for n in rows], [i for i, _ in pairs]]
+        right = [[labels[n][2] for n in batches], [labels[n][2] for n in columns], [j for _, j in pairs]]
+        if _is_column_major(a, left[1], left[2]) and _is_column_major(b, right[2], right[1]):
+            a, left, rows, b, right, columns = b, right, columns, a, left, rows
+        lhs = self._grouped(a, left)
+        rhs = self._grouped(b, [right[0], right[2], right[1]])
         order = [*batches, *rows, *columns]
         extents = [shape[n] for n in order]
         vector = self._emit_product(

@@ -98,6 +98,7 @@ def test_padding_is_in_no_part() -> None:
     """The first 12 of 36 heads: no part of the vector is split in the same way without the padding."""
     first = TensorType(I64, (512, 36, 64), (1, 0, 2), (0, 24, 0))
     split = Split.along(first, 0, 12)
+    assert split is not None
     assert split == Split(512, 12, 64, gap=24 * 64)
     assert (split.count, split.part_count) == (first.count, 512 * 64)
     assert split.position_in(first) == 1
