@@ -116,9 +116,9 @@ def _number(operation: Operation, definitions: Mapping[int, Operation]) -> Any:
     """The number of which a constant consists; None if it has others."""
     while operation.name == "stablehlo.broadcast_in_dim" and operation.operands[0] in definitions:
         operation = definitions[operation.operands[0]]
-    if operation.name != "stablehlo.constant" or operation.types[0].dtype != np.float32:
+    numbers: np.ndarray[Any, Any] | None = operation.attributes.get("value")
+    if operation.name != "stablehlo.constant" or operation.types[0].dtype != np.float32 or numbers is None:
         return None
-    numbers: np.ndarray[Any, Any] = operation.attributes["value"]
     first = numbers.flat[0] if numbers.size else None
     return first if not any(numbers.strides) or bool((numbers == first).all()) else None
 
