@@ -126,16 +126,6 @@ class TileEpilogue:
         type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
         self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
 
-    def rows_at_once(self, count: int, columns: EqualTiles) -> int:
-        """How many of `count` rows are computed together, so that few instructions wait for the one before.
-
-        A processor looks ahead over the instructions of few registers. GELU in bfloat: 64 instructions a register, most
-        of which wait for the one before.
-        """
-        registers = -(-self._width(columns) // self._lanes)
-        most = max(1, self.target.registers // (registers * self.expression.max_live))
-        return next(rows for rows in range(min(most, count), 0, -1) if count % rows == 0)
-
     def compute_rows(self, row: Value, count: int, columns: EqualTiles, place: tuple[Value, Value]) -> None:
         """Emit the epilogue of `count` rows of the tile in memory, which has no padding, without a loop."""
         b, element = self.b, self.recipe.mma.accumulator
