@@ -425,12 +425,13 @@ class PendingSums:
         place = pending[1], pending[2]
         divisors = (d for d in range(1, _MAX_ROWS_PER_STEP + 1) if height % d == 0)
         each = next((d for d in divisors if height // d <= steps), 0)
-        with b.loop(0, height // (each or 1), carry=[sums] if each else [], name="ke") as loop:
+        rows = each or (_ROWS_AT_ONCE if height % _ROWS_AT_ONCE == 0 else 1)
+        together = _ROWS_AT_ONCE if rows % _ROWS_AT_ONCE == 0 else 1
+        with b.loop(0, height // rows, carry=[sums] if each else [], name="ke") as loop:
             if each:
                 loop.next(self.k_loop.step(block, loop.carried[0], bases, b.add(loop.index, 1)))
-            together = _ROWS_AT_ONCE if each % _ROWS_AT_ONCE == 0 and each else 1
-            for number in range(0, each or 1, together):
-                row = b.add(b.mul(loop.index, each or 1), number)
+            for number in range(0, rows, together):
+                row = b.add(b.mul(loop.index, rows), number)
                 epilogue.compute_rows(row, together, block.columns, place)
         return (1 + height // each, loop.results[0]) if each else (1, sums)
 
