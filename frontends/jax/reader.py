@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.diagnostics import UsageError
+from tlx.frontends.jax.erfc import with_erfc
 from tlx.frontends.jax.program import DType, Function, Location, Operation, Program, Region, ValueType
 from tlx.intrinsics.numpy_types import bfloat_dtype
 
@@ -146,7 +147,7 @@ class _Reader:
             tuple(self._type(type_) for type_ in types.inputs),
             tuple(names),
             tuple(self._type(type_) for type_ in types.results),
-            self._region(block),
+            with_erfc(self._region(block)),
         )
 
     def _region(self, block: Any) -> Region:

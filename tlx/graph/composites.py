@@ -29,6 +29,18 @@ _ERF_Q: Final = (
     -7.37332916720468e-03,
     -1.42647390514189e-02,
 )
+_ERFC: Final = tuple(
+    map(
+        float.fromhex,
+        """
+        -0x1.a4a000p-12 -0x1.42a260p-10 0x1.585714p-10 0x1.1adcc4p-7 -0x1.081b82p-7 -0x1.bc0b6ap-5 0x1.4ffc46p-3
+        -0x1.540840p-3 -0x1.7bf616p-4 0x1.1ba03ap-2
+        """.split(),
+    )
+)
+"""`(1 + 2 a) exp(a^2) erfc(a) - 1` as a polynomial in `(a - 2) / (a + 2)` (Juffa)."""
+_ERFC_LEAST: Final = 1e-9  # erfc is 1 below it
+_ERFC_LIMIT: Final = 9.19  # above it, erfc is subnormal as a float
 
 
 class Composites(Convolutions):
@@ -84,14 +96,42 @@ class Composites(Convolutions):
             self._fail("erf", f"not defined for {value.dtype.name}: convert the operand to float32")
         wide = self.clamp(-_ERF_LIMIT, self._accumulated(value), _ERF_LIMIT)
         square = self.multiply(wide, wide)
-        ratio = self.divide(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
+        ratio = self._ratio(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
         return self.convert(self.multiply(wide, ratio), value.dtype)
+
+    def erfc(self, x: Operand) -> Value:
+        """`1 - erf(x)` of float, half and bfloat, within 5 ulp also where it is small; 0 where it is subnormal.
+
+        Rational approximation by Juffa. The two quotients share a division, and `exp` of the rounded square is
+        corrected by what was rounded.
+        """
+        value = self._value("erfc", x)
+        if not is_float(value.dtype) or value.dtype.itemsize > 4:
+            self._fail("erfc", f"not defined for {value.dtype.name}: convert the operand to float32")
+        wide = self._accumulated(value)
+        magnitude = self.unary("abs", wide)
+        a = self.clamp(_ERFC_LEAST, magnitude, _ERFC_LIMIT)
+        shifted, doubled = self.add(a, 2.0), self.multiply_add(a, 2.0, 1.0)
+        both = self._ratio(self.full(a.shape, 1.0, a.dtype), self.multiply(shifted, doubled))
+        q = self.multiply_add(self.multiply(both, doubled), -4.0, 1.0)
+        ratio = self.multiply(both, shifted)
+        ratio = self.multiply_add(self._polynomial(q, _ERFC), ratio, ratio)
+        square = self.multiply(a, a)
+        excess = self.multiply_add(self.unary("negative", a), a, square)
+        tail = self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
+        tail = self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
+        result = self.where(self.compare("lt", wide, 0.0), self.subtract(2.0, tail), tail)
+        return self.convert(result, value.dtype)
+
+    def _ratio(self, x: Value, y: Value) -> Value:
+        """`x / y` of numbers that are not subnormal and whose quotient is not."""
+        return self._map("divide", ElementwiseOp("fdiv", ("arcp",)), [x, y], x.dtype)
 
     def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """Horner's scheme, the highest coefficient first."""
         result = self.full(x.shape, coefficients[0], x.dtype)
         for coefficient in coefficients[1:]:
-            result = self.add(self.multiply(result, x), coefficient)
+            result = self.multiply_add(result, x, coefficient)
         return result
 
     def silu(self, x: Operand) -> Value:

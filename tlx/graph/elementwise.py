@@ -89,6 +89,14 @@ class Elementwise(Core):
         """`x / y`; integers truncate."""
         return self.binary("divide", x, y)
 
+    def multiply_add(self, x: Operand, y: Operand, z: Operand) -> Value:
+        """`x * y + z` of floats, rounded once on machines that can."""
+        a, b = self._pair("multiply_add", x, y)
+        _, c = self._pair("multiply_add", a, z)
+        if not is_float(a.dtype):
+            self._fail("multiply_add", f"the operands have type {a.dtype.name}, not a float: convert them first")
+        return self._map("multiply_add", _operation("llvm.fmuladd"), [a, b, c], a.dtype)
+
     def maximum(self, x: Operand, y: Operand) -> Value:
         """The greater element of each pair."""
         return self.binary("maximum", x, y)

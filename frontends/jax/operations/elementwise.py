@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from tlx.frontends.jax.erfc import ERFC
 from tlx.frontends.jax.operations.shapes import number_of
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Graph, Value
@@ -186,6 +187,7 @@ def _same(c: Context) -> Sequence[Value]:
 
 
 RULES: Final[dict[str, Rule]] = {
+    ERFC: Rule(lambda c: [c.graph.erfc(c.operands[0])], "`erfc(x)`, also of what StableHLO expands it to in float"),
     "sdy.sharding_constraint": Rule(_same, "its operand"),
     "stablehlo.abs": _unary("abs"),
     "stablehlo.add": _logical("or", "add"),

@@ -81,6 +81,8 @@ CASES: list[tuple[str, Callable[[Graph, Any, Any], Any]]] = [
     ),
     ("parameter: 'complex64' is not an element type", lambda g, _, __: g.parameter("z", (2,), "complex64")),
     ("parameter: shape (2, 0) has an extent below 1", lambda g, _, __: g.parameter("z", (2, 0))),
+    ("erfc: not defined for float64: convert", lambda g, x, _: g.erfc(g.convert(x, "float64"))),
+    ("multiply_add: the operands have type int32", lambda g, x, _: g.multiply_add(g.convert(x, "int32"), 2, 1)),
     ("add: expected a value, an array or a number, got 'a'", lambda _, x, __: x + "a"),
     ("text: the graph has no output", lambda g, _, __: g.text()),
 ]

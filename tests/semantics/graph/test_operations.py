@@ -228,6 +228,10 @@ PRODUCTS = [
     ("bm,bn->bmn", (3, 4), (3, 5)),
     ("b,b->b", (6,), (6,)),
     ("amk,kbn->ambn", (2, 3, 4), (4, 2, 5)),
+    ("kbm,bnk->bmn", (5, 3, 7), (3, 6, 5)),
+    ("kbm,bnk->mbn", (5, 3, 7), (3, 6, 5)),
+    ("kam,nk->amn", (5, 2, 7), (6, 5)),
+    ("kla,nkl->na", (3, 5, 7), (6, 3, 5)),
 ]
 
 
@@ -254,6 +258,16 @@ def test_products(computed: bool, dtype: np.dtype[Any]) -> None:
 
         factor = 4 if computed else 1
         check(build, lambda a, b, e=equation, f=factor: np.einsum(e, a, b) * f, x, y, terms=200)
+
+
+def test_product_of_transposed_operands_is_transposed() -> None:
+    """Both lie in the order of their columns: the other order of operands reads both row by row."""
+    graph = Graph()
+    x, y = graph.parameter("x", (5, 3, 7)), graph.parameter("y", (3, 6, 5))
+    graph.output(dot(graph, "kbm,bnk->bmn", x, y))
+    loads = [line for line in graph.text().splitlines() if "= call token @llvm.tensor.load" in line]
+    layouts = [re.findall(r"<3 x i32> <([^>]*)>", line)[1] for line in loads]
+    assert layouts == ["i32 0, i32 1, i32 2", "i32 1, i32 0, i32 2"]
 
 
 @pytest.mark.parametrize(
@@ -464,6 +478,25 @@ def test_error_function(dtype: np.dtype[Any]) -> None:
     x = np.concatenate([np.linspace(-6, 6, 401), [1e-20, -0.0]]).astype(dtype)
     bound = 2**-21 if dtype == np.float32 else ROUNDING
     check(lambda g, a: g.erf(a), np.vectorize(math.erf), x, tolerance=bound / 4, terms=0)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float16), np.dtype(bfloat16)], ids=names)
+def test_complementary_error_function(dtype: np.dtype[Any]) -> None:
+    """The error is relative, also in the tail, where 1 - erf would cancel."""
+    x = np.concatenate([np.linspace(-6, 9.18, 2001), [1e-20, -0.0, 9.3, 40, np.inf, -np.inf]]).astype(dtype)
+    graph = Graph()
+    graph.output(graph.erfc(graph.parameter("x", x.shape, dtype)))
+    expected = np.vectorize(math.erfc)(x.astype(np.float64))
+    least = 2**-14 if dtype == np.float16 else 2**-126
+    bound = 100 * 2**-24 if dtype == np.float32 else ROUNDING  # 6 * 2^-24 with fused multiply-adds
+    for function in (graph.evaluate, graph.compile(), graph.compile("generic")):
+        np.testing.assert_allclose(function(x).astype(np.float64), expected, rtol=bound, atol=least)
+
+
+def test_multiply_add() -> None:
+    x, y = np.random.default_rng(27).uniform(-2, 2, (2, 3, 4)).astype(np.float32)
+    check(lambda g, a, b: g.multiply_add(a, b, a), lambda a, b: a * b + a, x, y, terms=4)
+    check(lambda g, a, b: g.multiply_add(a, b[0], 1.5), lambda a, b: a * b[0] + 1.5, x, y, terms=4)
 
 
 def test_reshape_of_the_first_elements_of_a_result() -> None:

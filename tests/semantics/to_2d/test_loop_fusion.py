@@ -354,6 +354,24 @@ def test_projections_of_each_head_stay_whole(target: str) -> None:
     assert re.findall(r"icmp slt i64 %part\.next\S*, (\d+)$", lowered, re.MULTILINE) == [str(heads)]
 
 
+def test_heads_of_one_projection() -> None:
+    """Queries are the first third of the columns, padded by keys and values: their product shares the loop, too."""
+    check(_attention_of_projection(rows=6, heads=2, width=4))
+    lowered = lower_text(_attention_of_projection(512, 12, 64), "<string>", "amx", options=Options(stop_after="to-2d"))
+    assert re.findall(r"icmp slt i64 %part\.next\S*, (\d+)$", lowered, re.MULTILINE) == ["12"]
+    assert len(re.findall(r"= call .*@llvm\.tensor\.matmul", lowered.split(f"{LOOP}:")[0])) == 1
+
+
+def _attention_of_projection(rows: int, heads: int, width: int) -> str:
+    graph = Graph("f")
+    x = graph.parameter("x", (rows, heads * width))
+    projected = x @ graph.parameter("w", (heads * width, 3 * heads * width))
+    q, k, v = (projected.reshape(rows, 3, heads, width)[:, n] for n in range(3))
+    weights = graph.softmax(graph.dot_general(q, k, ([2], [2]), ([1], [1])))
+    graph.output(graph.dot_general(v, weights, ([0], [2]), ([1], [0])).transpose(2, 0, 1).reshape(rows, heads * width))
+    return graph.text()
+
+
 def _attention(heads: int, rows: int, width: int) -> str:
     graph = Graph("attention")
     q, k, v = (graph.parameter(name, (heads, rows, width)) for name in "qkv")

@@ -135,10 +135,12 @@ class Products(Elementwise, Shapes):
             for n, (_, i, j) in enumerate(labels)
             if j >= 0 and j not in left_out[1] and n not in batches and (i < 0 or i in left_out[0])
         ]
-        lhs = self._grouped(a, [[labels[n][1] for n in batches], [labels[n][1] for n in rows], [i for i, _ in pairs]])
-        rhs = self._grouped(
-            b, [[labels[n][2] for n in batches], [j for _, j in pairs], [labels[n][2] for n in columns]]
-        )
+        left = [[labels[n][1] for n in batches], [labels[n][1] for n in rows], [i for i, _ in pairs]]
+        right = [[labels[n][2] for n in batches], [labels[n][2] for n in columns], [j for _, j in pairs]]
+        if _is_column_major(a, left[1], left[2]) and _is_column_major(b, right[2], right[1]):
+            a, left, rows, b, right, columns = b, right, columns, a, left, rows
+        lhs = self._grouped(a, left)
+        rhs = self._grouped(b, [right[0], right[2], right[1]])
         order = [*batches, *rows, *columns]
         extents = [shape[n] for n in order]
         vector = self._emit_product(
@@ -195,3 +197,9 @@ class Products(Elementwise, Shapes):
             return None
         strides = (*parts[0].strides, *merged[0].strides, *merged[1].strides)
         return self._with_view(x, type(x.view)(shape, strides, x.view.offset))
+
+
+def _is_column_major(x: Value, rows: Sequence[int], columns: Sequence[int]) -> bool:
+    """Whether the rows of a matrix of these dimensions lie closer together than its columns."""
+    strides = [[x.view.strides[d] for d in dimensions if x.shape[d] > 1] for dimensions in (rows, columns)]
+    return all(strides) and max(strides[0]) < min(strides[1])

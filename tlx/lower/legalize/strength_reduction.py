@@ -26,7 +26,7 @@ the product; it merges VPMADDWD and a following sum into VPDPWSSD.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -173,6 +173,8 @@ class _RangeChecks:
         return const_ints(self.element, [(number + half) % (2 * half) - half] * self.count)
 
 
+_RECIPROCAL: Final = "arcp"
+"""A flag of divisions: LLVM's code for it has errors of two ulp and no NaN for infinities, so that none is emitted."""
 _GUARDED_REGISTERS: Final = 4
 """Registers of quotients for which one branch decides whether any may be subnormal."""
 
@@ -188,9 +190,12 @@ def divided(
     """Quotients of registers, in about the same time for all operands: see `tlx.lower.legalize.math.division`.
 
     Quotients of half are computed in float, where none is subnormal, and machines with grids take the same time for all
-    operands. The builder may be in another block afterwards.
+    operands. With `arcp`, the program could multiply by reciprocals: subnormal numbers are not expected. The builder
+    may be in another block afterwards.
     """
-    if element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused or target.grid is not None:
+    is_plain = _RECIPROCAL in operation.flags
+    operation = replace(operation, flags=tuple(flag for flag in operation.flags if flag != _RECIPROCAL))
+    if is_plain or element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused or target.grid is not None:
         return _by_instruction(b, target, operation, element, numerators, divisors)
     results: list[Value] = []
     for start in range(0, len(numerators), _GUARDED_REGISTERS):

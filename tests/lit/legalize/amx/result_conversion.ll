@@ -1,11 +1,12 @@
-; Sums that are converted after the loop pass through scratch memory.
+; Sums that are converted after the loop pass through scratch memory, row by row.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
-; CHECK: %[[SCRATCH:.*]] = alloca [4096 x i8]
 ; CHECK-COUNT-4: tdpbssd
-; CHECK: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[SCRATCH]], i64 128)
+; CHECK: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[SUMS:.*]], i64 128)
 ; CHECK-COUNT-3: tilestored64
+; CHECK: er.loop:
+; CHECK: getelementptr inbounds i32, ptr %[[SUMS]],
 ; CHECK: trunc <16 x i32> %{{.*}} to <16 x i16>
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

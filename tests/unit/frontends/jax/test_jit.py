@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import tlx
 from tests.tools import require_module
+from tlx.frontends.jax.files import translate_file
 
 jax: Any = require_module("jax")
 jnp: Any = jax.numpy
@@ -53,6 +55,18 @@ def test_double_precision_is_converted_as_jax_does() -> None:
         result = tlx.jax.jit(double)(X.astype("f8"))
     assert result.dtype == np.float64
     np.testing.assert_array_equal(result, 2 * X)
+
+
+def test_the_expansion_of_erfc_is_recognised() -> None:
+    """Exact GELU is half a product with erfc, which JAX exports as two quotients and three polynomials."""
+    for function in (partial(jax.nn.gelu, approximate=False), jax.scipy.special.erfc):
+        text = tlx.jax.jit(function).lower(X)
+        assert (text.count(" fdiv "), text.count("= call <6 x float> @llvm.tensor.exp")) == (1, 1)
+    exported = str(jax.export.export(jax.jit(jax.scipy.special.erfc), platforms=["cpu"])(X).mlir_module())
+    assert translate_file(exported.encode(), "erfc.mlir").count(" fdiv ") == 1
+    for old, new in (("-0.582473278", "-0.582473"), ("compare LT", "compare GT")):
+        assert old in exported
+        assert translate_file(exported.replace(old, new).encode(), "erfc.mlir").count(" fdiv ") == 2
 
 
 def test_the_maximum_with_minus_infinity_is_the_other_operand() -> None:

@@ -89,9 +89,25 @@ def test_dimensions_that_cannot_be_split() -> None:
     assert split is not None
     assert operand_splits(reduced, split) is None
     padded = TensorType(I64, (4, 8), (0, 1), (2, 0))
-    assert Split.along(padded, 0, 2) is None
+    assert Split.along(padded, 0, 4) is None
     assert Split.along(padded, 1, 3) is None
     assert Split(2, 3, 4).position_in(TensorType.dense(I64, (4, 6))) is None
+
+
+def test_padding_is_in_no_part() -> None:
+    """The first 12 of 36 heads: no part of the vector is split in the same way without the padding."""
+    first = TensorType(I64, (512, 36, 64), (1, 0, 2), (0, 24, 0))
+    split = Split.along(first, 0, 12)
+    assert split is not None
+    assert split == Split(512, 12, 64, gap=24 * 64)
+    assert (split.count, split.part_count) == (first.count, 512 * 64)
+    assert split.position_in(first) == 1
+    assert split.part_of(first) == TensorType(I64, (512, 1, 64), (1, 0, 2), (0, 0, 0))
+    assert split.coarsened(3) == Split(512, 4, 192, gap=24 * 64)
+    whole = TensorType.dense(I64, (512, 36, 64))
+    assert split.position_in(whole) is None
+    assert Split(512, 12, 192).position_in(first) is None
+    assert operand_splits(operation("relu", [whole.shape], []), split) is None
 
 
 def test_vectors_seen_with_other_dimensions() -> None:

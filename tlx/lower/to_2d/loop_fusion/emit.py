@@ -300,7 +300,7 @@ class _LoopEmitter:
         """The address of the first element of a part of a tensor in memory, and the pitches of the part."""
         k = split.position_in(type_)
         assert k is not None
-        step = type_.strides(pitches)[k] * (type_.shape[k] // split.parts)
+        step = type_.strides(pitches)[k] * split.positions(type_, k)
         offset = self.b.mul(self.index, step, "offset")
         at = self.b.gep(storage_type(type_.element), pointer, offset, "part.ptr")
         return at, [pitch or extent for pitch, extent in zip(pitches or type_.shape, type_.shape, strict=True)]

@@ -5,6 +5,7 @@ A split divides a flattened vector along one dimension of its tensor into parts 
     12 x 512 x 512, along dimension 0        outer 1,   parts 12, inner 262144
     512 x 12 x 64, along dimension 1         outer 512, parts 12, inner 64
     the same vector as 512 x 768             the same split, along dimension 1: 12 times 64 columns
+    512 x 36 x 64, 24 of 36 padding          outer 512, parts 12, inner 64, gap 1536
 
     vector    | part 0 | part 1 | ... | part 11 | part 0 | ...      `outer` times; each part has `inner` elements there
 
@@ -39,20 +40,22 @@ class Split:
         outer: Number of pieces of a part.
         parts: Number of parts.
         inner: Elements of a piece.
+        gap: Elements after the parts, `outer` times, that are in none: padding of an operand.
     """
 
     outer: int
     parts: int
     inner: int
+    gap: int = 0
 
     @classmethod
     def along(cls, type_: TensorType, dimension: int, parts: int) -> Split | None:
-        """A tensor split along a logical dimension; None if the parts would be unequal or the dimension is padded."""
+        """A tensor split along a logical dimension; None if the parts would be unequal."""
         k = type_.position(dimension)
-        if type_.padding[k] or type_.shape[k] % parts or parts == 1:
+        extent, each = type_.shape[k] - type_.padding[k], math.prod(type_.shape[k + 1 :])
+        if extent % parts or parts == 1:
             return None
-        inner = type_.shape[k] // parts * math.prod(type_.shape[k + 1 :])
-        return cls(math.prod(type_.shape[:k]), parts, inner)
+        return cls(math.prod(type_.shape[:k]), parts, extent // parts * each, type_.padding[k] * each)
 
     def position_in(self, type_: TensorType) -> int | None:
         """The memory dimension of a tensor that is split; None if the split is along none."""
@@ -61,14 +64,15 @@ class Split:
         outer = 1
         for k, extent in enumerate(type_.shape):
             if outer == self.outer and extent > 1:
-                return k if extent % self.parts == 0 and not type_.padding[k] else None
+                fits = type_.padding[k] * math.prod(type_.shape[k + 1 :]) == self.gap
+                return k if fits and (extent - type_.padding[k]) % self.parts == 0 else None
             outer *= extent
         return None
 
     @property
     def count(self) -> int:
         """Elements of the whole vector."""
-        return self.outer * self.parts * self.inner
+        return self.outer * (self.parts * self.inner + self.gap)
 
     @property
     def part_count(self) -> int:
@@ -77,14 +81,19 @@ class Split:
 
     def coarsened(self, factor: int) -> Split:
         """The split into parts that are `factor` times as large."""
-        return Split(self.outer, self.parts // factor, self.inner * factor)
+        return Split(self.outer, self.parts // factor, self.inner * factor, self.gap)
 
     def part_of(self, type_: TensorType) -> TensorType:
         """The type of a part of a tensor."""
         k = self.position_in(type_)
         assert k is not None
-        shape = (*type_.shape[:k], type_.shape[k] // self.parts, *type_.shape[k + 1 :])
-        return tensor_type(type_.element, shape, type_.layout, type_.padding)
+        shape = (*type_.shape[:k], self.positions(type_, k), *type_.shape[k + 1 :])
+        padding = (*type_.padding[:k], 0, *type_.padding[k + 1 :])
+        return tensor_type(type_.element, shape, type_.layout, padding)
+
+    def positions(self, type_: TensorType, k: int) -> int:
+        """Positions of memory dimension `k`, which is split, in a part of a tensor."""
+        return (type_.shape[k] - type_.padding[k]) // self.parts
 
 
 OperandSplits = tuple[Split | None, ...]
@@ -101,7 +110,7 @@ def operand_splits(op: TensorOp, split: Split) -> OperandSplits | None:
     name, result = op.intrinsic.name, op.result or op.tensors[0].type
     if name in UNARY_INTRINSICS | {ORDINARY, "tovector"} or op.pointer is not None:
         same = all(tensor.type.count == split.count for tensor in op.tensors)
-        fits = name == ORDINARY or split.position_in(op.tensors[0].type) is not None
+        fits = (name == ORDINARY and not split.gap) or split.position_in(op.tensors[0].type) is not None
         return (split,) * len(op.tensors) if same and fits else None
     k = split.position_in(result)
     if k is None:

@@ -198,3 +198,21 @@ def test_ordinary_numbers_and_zeros_take_no_careful_code(element: FloatType, tar
         computed.append(int(np.count_nonzero(log)))
     assert computed[0] <= 8 * size
     assert abs(computed[1] - computed[0]) > size
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
+@pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
+def test_reciprocals_are_allowed(element: FloatType, target: Target) -> None:
+    """The instruction alone, without the flag, for which LLVM multiplies by reciprocals that are NaN for infinities."""
+    module = parse("")
+    register = VectorType(lanes_of(target, element), element)
+    pointer = module.pointer_to(I8)
+    function = new_function(module, "f", [(pointer, "", p) for p in ("x", "y")], "nounwind", "")
+    b = Builder(module, function)
+    x, y = (b.load(register, argument.value, 1) for argument in function.arguments)
+    divided(b, target, ElementwiseOp("fdiv", ("arcp", "nsz")), element, [x], [y])
+    divisions = [i for i in function.instructions() if i.opcode == "fdiv"]
+    assert divisions
+    assert all("arcp" not in i.text for i in divisions)
+    assert len(function.blocks) == 1
+    assert element == BFLOAT or all(" fdiv nsz " in i.text for i in divisions)

@@ -30,7 +30,7 @@ from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch, expression_parameter
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.emit.tiles import tile as tile_type
-from tlx.lower.to_tiles.expression import Expression, MatrixView
+from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 
 EPILOGUE_LOOP: Final = "er"
@@ -59,13 +59,14 @@ class TileEpilogue:
 
     @classmethod
     def of(cls, function: GemmFunction, consume: Callable[[ResultTile, Value], None]) -> TileEpilogue | None:
-        """The epilogue of a product, if it has one."""
+        """The epilogue of a product, if it has one, or its sums are narrowed as if it had."""
         gemm = function.gemm
-        if gemm.epilogue is None:
+        expression = gemm.epilogue or _narrowing(function)
+        if expression is None:
             return None
         arguments = function.arguments[4 if gemm.acc else 3 :]
-        count = len(expression_parameters(gemm.epilogue)[0])
-        return cls(function, gemm.epilogue, arguments[:count], arguments[count:], consume)
+        count = len(expression_parameters(expression)[0])
+        return cls(function, expression, arguments[:count], arguments[count:], consume)
 
     def __post_init__(self) -> None:
         self.b, self.recipe, self.target = self.function.b, self.function.recipe, self.function.target
@@ -125,18 +126,17 @@ class TileEpilogue:
         type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
         self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
 
-    def row(self, row: Value, columns: EqualTiles, place: tuple[Value, Value]) -> None:
-        """Emit the epilogue of a row of the tile in memory, which has no padding, without a loop."""
+    def compute_rows(self, row: Value, count: int, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        """Emit the epilogue of `count` rows of the tile in memory, which has no padding, without a loop."""
         b, element = self.b, self.recipe.mma.accumulator
         assert self.tile is not None
         width = self._width(columns)
         for start in range(0, columns.size, width):
             size = min(width, columns.size - start)
-            at = ResultTile(1, size, 0, b.add(place[0], row), b.add(place[1], start))
+            at = ResultTile(count, size, 0, b.add(place[0], row), b.add(place[1], start))
             address = b.gep(element, self.tile.pointer, b.add(b.mul(row, columns.size), start))
-            self._consume(
-                at, load_tile_vector(b, MatrixView(element, 1, size, 0, 1), address, at, self._metadata_of_sums)
-            )
+            view = MatrixView(element, count, size, columns.size, 1)
+            self._consume(at, load_tile_vector(b, view, address, at, self._metadata_of_sums))
 
     def _through_scratch(
         self,
@@ -184,6 +184,19 @@ class TileEpilogue:
         product = convert_tile(self.b, sums, self.function.gemm.result, self.function.sign)
         emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
         return emitter.result(place)
+
+
+def _narrowing(function: GemmFunction) -> Expression | None:
+    """The product itself, where a matrix unit's sums are narrowed row by row on their way through memory.
+
+    As an epilogue, that overlaps with the products of the next tile.
+    """
+    gemm, recipe, matrix = function.gemm, function.recipe, function.target.matrix
+    through_memory = recipe.mma.unit == "matrix" and matrix is not None and matrix.accumulators == "memory"
+    plain = gemm.acc is None and gemm.c.is_row_major and not recipe.stores.nontemporal
+    if not through_memory or not plain or gemm.c.element == recipe.mma.accumulator:
+        return None
+    return Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
 
 
 _LONGEST_PIECE = 64
