@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, TF32, NvidiaOperations, power_of_two
+from tlx.legalize.nvidia.operations import BF16, BYTES, ESTIMATES, F16, F64, F64_WIDE, TF32, NvidiaOperations
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, TF32_GROUP
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
@@ -69,7 +69,8 @@ TARGET: Final = Target(
     rounds=True,
     converts_half=True,
     converts_bfloat=True,
-    power_of_two=power_of_two,
+    extremes=True,
+    estimates=ESTIMATES,
     vector_bytes=16,
     registers=56,
     grid=_GRID,

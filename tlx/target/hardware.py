@@ -169,6 +169,19 @@ class FloatInstructions:
 
 
 @dataclass(frozen=True, slots=True)
+class FloatEstimates:
+    """Instructions that estimate functions of floats, for registers of any number of them.
+
+    Attributes:
+        power_of_two: (builder, x) -> 2^x with a relative error of 2^-22; zero below the normal numbers.
+        reciprocal: (builder, x) -> 1 / x with a relative error of 2^-23, zero of infinity and of numbers near it.
+    """
+
+    power_of_two: Callable[[Builder, Value], Value]
+    reciprocal: Callable[[Builder, Value], Value]
+
+
+@dataclass(frozen=True, slots=True)
 class Permutes:
     """Instructions that permute the elements of one register, or of two.
 

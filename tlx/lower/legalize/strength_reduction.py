@@ -74,6 +74,8 @@ def row_quotients(
 
 def is_quotient_by_product_better(target: Target, element: Type, divisors: Sequence[Value]) -> bool:
     """Whether quotients by splats are faster as products."""
+    if target.grid is not None:
+        return element == FLOAT and all(isinstance(d.type, VectorType) and d.type.count > 1 for d in divisors)
     if target.float_instructions is None:
         return False
     if element == BFLOAT:
@@ -99,22 +101,24 @@ def divide_registers(
     for numerator in numerators:
         rare = b.binary("or", rare, bits.outside_numerator_range(numerator))
     divisors = [divisor] * len(numerators)
+    # Before the branch, LLVM computes the reciprocal once for all registers of a row.
+    inverse = lanes.div(1.0, divisor) if target.grid is not None else None
     return either(
         lanes,
         rare,
         lambda: divided(b, target, _DIVISION, element, numerators, divisors),
-        lambda: _quotients_by_product(b, target, element, numerators, divisor),
+        lambda: _quotients_by_product(b, target, element, numerators, divisor, inverse),
     )
 
 
 def _quotients_by_product(
-    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value
+    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value, inverse: Value | None
 ) -> list[Value]:
     if element == BFLOAT:
         return _bfloat_quotients(b, target, numerators, divisor)
     assert isinstance(divisor.type, VectorType)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
-    inverse = lanes.div(1.0, divisor)
+    inverse = inverse or lanes.div(1.0, divisor)
     return [_quotient(lanes, n, divisor, inverse) for n in numerators]
 
 

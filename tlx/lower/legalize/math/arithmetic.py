@@ -33,7 +33,7 @@ from tlx.ir.instructions import Block
 from tlx.ir.rewrite import split_block
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
-from tlx.target.hardware import FloatInstructions
+from tlx.target.hardware import FloatEstimates, FloatInstructions
 from tlx.target.target import Target
 
 Operand = Value | float
@@ -53,7 +53,7 @@ class LaneArithmetic:
         short: Whether results are rounded to bfloat: an error of 2^-14 is enough.
         flushed: Whether zero is good enough for results below the normal numbers.
         big_endian: Whether the upper word of a double is the first of two.
-        power_of_two: The target's instruction for 2^x of floats, if it has one.
+        estimates: The target's instructions that estimate functions of floats, if it has any.
     """
 
     b: Builder
@@ -63,7 +63,7 @@ class LaneArithmetic:
     short: bool = False
     flushed: bool = False
     big_endian: bool = False
-    power_of_two: Callable[[Builder, Value], Value] | None = None
+    estimates: FloatEstimates | None = None
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -202,6 +202,11 @@ class LaneArithmetic:
         """max(x, bound); NaN stays."""
         return self.choose(self.compare("olt", x, bound), bound, x)
 
+    def within(self, x: Value, low: float, high: float) -> Value:
+        """max(min(x, high), low), by instructions of targets that have them; NaN stays."""
+        least = self.b.call_intrinsic("llvm.minimum", [self.floats], self.floats, [x, self.number(high)])
+        return self.b.call_intrinsic("llvm.maximum", [self.floats], self.floats, [least, self.number(low)])
+
 
 def lanes_of(
     b: Builder, target: Target, x: Value, element: Type, *, short: bool = False, flushed: bool = False
@@ -217,7 +222,7 @@ def lanes_of(
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None
-    return LaneArithmetic(b, type_.count, element, instructions, short, flushed, target.big_endian, target.power_of_two)
+    return LaneArithmetic(b, type_.count, element, instructions, short, flushed, target.big_endian, target.estimates)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -62,16 +62,12 @@ _LONGEST: Final = 256
 """Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
 _WIDE: Final = 128
 """Elements of a row of V from which a warp has 16 rows only."""
-_LOG2_E: Final = 1.4426950408889634
 _LOG2_E_HIGH: Final = 1.44269502162933349609375
-_LN_2: Final = 0.6931471805599453
 _LARGE: Final = 2.0**27
 """What rounding the product of log2(e) and numbers up to this loses is at most 8: powers of two, by which all powers of
 a row are then too large or small, remain in the range of all types. The differences of larger numbers, such as those
 by which masks are filled, are zero, or so large that their powers vanish with any factor, which is 1 then.
 """
-_LEAST_POWER: Final = -110.0
-"""exp of this is zero, as of everything below."""
 
 
 def _unit_of(grid: GridUnit, problem: Attention) -> FragmentProduct | None:
@@ -340,7 +336,7 @@ class _AttentionKernel:
             inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
             self._store([b.binary("fmul", value, inverse[self._row_of(k)]) for k, value in enumerate(sums)])
             return
-        _, rows = self._pass([], self._start(), self._counted, with_values=False)
+        _, rows = self._pass([], self._start(), self._running, with_values=False)
         totals = self._totals(rows)
         self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
         self.operations.barrier(b)
@@ -574,60 +570,40 @@ class _AttentionKernel:
         is_large = emit_fcmp(b, "ogt", size, const_float(FLOAT, _LARGE))
         return b.select(is_large, const_float(FLOAT, 1.0), const_float(FLOAT, _LOG2_E_HIGH))
 
+    def _powers(self, line: list[Value], largest: Value) -> tuple[list[Value], Value, Value]:
+        """The exponentials of the differences to a maximum; and the scale and the scaled maximum for these."""
+        b = self.b
+        start, scale = self._subtrahend(largest), self._scale(largest)
+        least = b.binary("fmul", start, scale)
+        minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
+        return [self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line], scale, least
+
     def _running(
         self, sums: list[Value], scores: list[list[Value]], rows: _Rows
     ) -> tuple[list[Value], list[list[Value]], _Rows]:
-        """A step of the pass with the running maximum."""
+        """A step with the running maximum, after which the weights are exponentials."""
         b = self.b
         largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
         powers: list[list[Value]] = []
         for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
-            start, scale = self._subtrahend(after), self._scale(after)
-            least = b.binary("fmul", start, scale)
-            minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
+            of_row, scale, least = self._powers(line, after)
             # What rounding the maximum's product loses is a factor of all powers, so `before` has to be rounded, too.
             growth = b.binary("fsub", b.binary("fmul", before, scale), least)
             factors.append(self.operations.power_of_two(b, growth))
-            powers.append([self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line])
-            totals.append(b.fma(total, factors[-1], self._tree(self._added, powers[-1])))
+            powers.append(of_row)
+            totals.append(b.fma(total, factors[-1], self._tree(self._added, of_row)))
         scaled = [b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
         return scaled, self._fragments(powers), _Rows(largest, totals)
-
-    def _counted(
-        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
-    ) -> tuple[list[Value], list[list[Value]], _Rows]:
-        """A step of the pass that computes maxima and totals."""
-        b, largest, totals = self.b, self._new_largest(scores, rows), list[Value]()
-        for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
-            start = self._subtrahend(after)
-            powers = [self._exponential(b.binary("fsub", score, start)) for score in line]
-            factor = self._exponential(b.binary("fsub", before, start))
-            totals.append(b.fma(total, factor, self._tree(self._added, powers)))
-        return sums, [], _Rows(largest, totals)
 
     def _quotients(
         self, sums: list[Value], scores: list[list[Value]], rows: _Rows
     ) -> tuple[list[Value], list[list[Value]], _Rows]:
-        """A step of the pass that divides."""
+        """A step of the pass that divides: the totals are of powers with the same factor by rounding the maximum."""
         b, quotients = self.b, list[list[Value]]()
-        for line, largest, total, inverse in zip(scores, rows.largest, rows.totals, self.inverse, strict=True):
-            powers = [self._exponential(b.binary("fsub", score, largest)) for score in line]
-            negative = b.binary("fsub", const_float(FLOAT, -0.0), total)
-            estimates = [b.binary("fmul", power, inverse) for power in powers]
-            rests = [b.fma(negative, estimate, power) for estimate, power in zip(estimates, powers, strict=True)]
-            quotients.append([b.fma(r, inverse, estimate) for r, estimate in zip(rests, estimates, strict=True)])
+        for line, largest, inverse in zip(scores, rows.largest, self.inverse, strict=True):
+            powers, _, _ = self._powers(line, largest)
+            quotients.append([b.binary("fmul", power, inverse) for power in powers])
         return sums, self._fragments(quotients), rows
-
-    def _exponential(self, x: Value) -> Value:
-        """exp(x) of x up to zero: 2 to the power of the rounded product, and what rounding it has lost."""
-        b = self.b
-        x = b.call_intrinsic("llvm.maximum", [FLOAT], FLOAT, [x, const_float(FLOAT, _LEAST_POWER)])
-        log2e = const_float(FLOAT, _LOG2_E_HIGH)
-        power = b.binary("fmul", x, log2e)
-        lost = b.fma(x, log2e, b.binary("fsub", const_float(FLOAT, -0.0), power))
-        lost = b.fma(x, const_float(FLOAT, _LOG2_E - _LOG2_E_HIGH), lost)
-        result = self.operations.power_of_two(b, power)
-        return b.fma(result, b.binary("fmul", lost, const_float(FLOAT, _LN_2)), result)
 
     def _fragments(self, rows: list[list[Value]]) -> list[list[Value]]:
         """The rows as left operands, narrowed: four registers for 16 positions."""

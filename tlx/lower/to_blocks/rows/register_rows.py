@@ -82,7 +82,7 @@ def _views(problem: Elementwise | Reduction) -> list[MatrixView]:
 def _is_exchanged(problem: Elementwise | Reduction, columns: int) -> bool:
     if not isinstance(problem, Reduction):
         return True
-    operation = ReductionOperation(problem.operation, problem.value.element)
+    operation = ReductionOperation(problem.operation, problem.value.element, by_intrinsic=True)
     return problem.value.cols == columns and operation.partial_element in (FLOAT, I32, I16)
 
 
@@ -216,7 +216,7 @@ class _Rows:
     def _reduced(self, part: RowFusionPart, problem: Reduction) -> Value:
         """The result of a reduction, a tile of one element."""
         b, plan, value = self.b, self.plan, problem.value
-        operation = ReductionOperation(problem.operation, value.element)
+        operation = ReductionOperation(problem.operation, value.element, by_intrinsic=True)
         element = operation.partial_element
         values = [operation.widened(b, self._value(part, value, k, place)) for k, place in enumerate(self.places)]
         last = self.are_valid[-1]
