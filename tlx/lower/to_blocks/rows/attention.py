@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import Final
 
@@ -195,6 +196,41 @@ class _Rows:
     largest: list[Value]
     totals: list[Value]
 
+    @classmethod
+    def of(cls, values: Sequence[Value]) -> _Rows:
+        """From the maxima and the sums."""
+        half = len(values) // 2
+        return cls(list(values[:half]), list(values[half:]))
+
+    @property
+    def values(self) -> list[Value]:
+        """The maxima and the sums."""
+        return [*self.largest, *self.totals]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a tile of scores gives.
+
+    Attributes:
+        weights: The weights of each row, not narrowed yet.
+        rows: The state of the rows.
+        factors: What the sums of each row are scaled by; none if they stay.
+    """
+
+    weights: list[list[Value]]
+    rows: _Rows
+    factors: list[Value]
+
+
+_StepEmitter = Callable[[list[list[Value]], _Rows], _Step]
+
+
+def _split(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
+    """Values in lists of some sizes."""
+    iterator = iter(values)
+    return [list(islice(iterator, size)) for size in sizes]
+
 
 class _Lines:
     """Lines of an operand in memory, and how the block's threads copy them to shared memory.
@@ -330,17 +366,16 @@ class _AttentionKernel:
             self.operations.wait(b, 0)
             self.operations.barrier(b)
             self.kept = [self._query(0, step) for step in range(self.depth)]
-        sums: list[Value] = [zero(FLOAT)] * (plan.fragments * self.outputs * 4)
         if self.problem.is_reassociated:
-            sums, rows = self._pass(sums, self._start(), self._running, with_values=True)
+            sums, rows = self._pass_with_values(self._start(), self._running)
             inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
             self._store([b.binary("fmul", value, inverse[self._row_of(k)]) for k, value in enumerate(sums)])
             return
-        _, rows = self._pass([], self._start(), self._running, with_values=False)
+        rows = self._pass(self._start())
         totals = self._totals(rows)
         self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
         self.operations.barrier(b)
-        sums, _ = self._pass(sums, _Rows(rows.largest, totals), self._quotients, with_values=True)
+        sums, _ = self._pass_with_values(_Rows(rows.largest, totals), self._quotients)
         self._store(sums)
 
     def _start(self) -> _Rows:
@@ -352,58 +387,118 @@ class _AttentionKernel:
         fragment, within = divmod(number, self.outputs * 4)
         return 2 * fragment + within % 4 // 2
 
-    def _pass(
-        self,
-        sums: list[Value],
-        rows: _Rows,
-        step: Callable[[list[Value], list[list[Value]], _Rows], tuple[list[Value], list[list[Value]], _Rows]],
-        *,
-        with_values: bool,
-    ) -> tuple[list[Value], _Rows]:
-        """A pass over all positions.
+    def _pass(self, rows: _Rows) -> _Rows:
+        """The maxima and sums of the rows, by a pass over K."""
+        b, tiles = self.b, self.tiles
+        self._copy_keys(const_int(I32, 0))
+        self.operations.commit(b)
+        with b.loop(0, tiles, carry=rows.values, name="tile") as loop:
+            number = b.cast("trunc", loop.index, I32)
+            self._wait_for_copies()
+            if tiles > 1:
+                self._copy_keys(b.add(number, 1), checked=True)
+            self.operations.commit(b)
+            scores = self._scores(self._completed(self._products(number)), b.mul(number, self.positions))
+            loop.next(*self._running(scores, _Rows.of(loop.carried)).rows.values)
+        return _Rows.of(loop.results)
+
+    def _pass_with_values(self, rows: _Rows, step: _StepEmitter) -> tuple[list[Value], _Rows]:
+        """A pass over K and V; the products of a tile with V run during the softmax of the next one.
 
         Args:
-            sums: The sums before.
             rows: The state of the rows before.
-            step: From the sums, the scores of a tile (by the thread's row) and the state of the rows: the sums, the
-                left operand of the product with V, and the state.
-            with_values: Whether the pass multiplies with V.
-        """
-        b, plan, tiles, count = self.b, self.plan, self.tiles, len(sums)
-        self._copy_stage(const_int(I32, 0), const_int(I32, 0), with_values=with_values)
-        carry = [*sums, *rows.largest, *rows.totals]
-        with b.loop(0, tiles, carry=carry, name="tile") as loop:
-            number = b.cast("trunc", loop.index, I32)
-            sums, state = loop.carried[:count], loop.carried[count:]
-            rows = _Rows(state[: len(state) // 2], state[len(state) // 2 :])
-            self.operations.wait(b, 0)
-            if plan.group is not None:
-                plan.group.operations.fence(b)
-            self.operations.barrier(b)
-            current = b.binary("and", number, const_int(I32, _STAGES - 1))
-            if tiles > 1:
-                following = b.add(number, 1)
-                with b.if_block(b.icmp("ult", following, tiles), "copy"):
-                    other = b.binary("and", following, const_int(I32, _STAGES - 1))
-                    self._copy_stage(following, other, with_values=with_values)
-            stage = b.gep(I8, self.shared, as_index(b, b.add(b.mul(current, plan.stage_bytes), plan.query_bytes)))
-            scores = self._scores(stage, b.mul(number, self.positions))
-            sums, weights, rows = step(sums, scores, rows)
-            if with_values:
-                sums = self._with_values(sums, weights, b.gep(I8, stage, plan.key_bytes))
-            loop.next(*sums, *rows.largest, *rows.totals)
-        state = loop.results[count:]
-        return loop.results[:count], _Rows(state[: len(state) // 2], state[len(state) // 2 :])
+            step: From the scores of a tile and the state of the rows: the weights, and so on.
 
-    def _copy_stage(self, number: Value, stage: Value, *, with_values: bool) -> None:
-        """Start the copies of a tile of positions to a stage (both i32)."""
-        b, plan = self.b, self.plan
-        to = b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes)))
-        first = b.mul(number, self.positions)
-        self.keys.copy(first, to)
-        if with_values:
-            self.values.copy(first, b.gep(I8, to, plan.key_bytes))
+        Returns:
+            The sums, and the state of the rows after.
+        """
+        b, tiles, last = self.b, self.tiles, self.tiles - 1
+        zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4)
+        count, first = len(zeros), const_int(I32, 0)
+        self._copy_keys(first)
         self.operations.commit(b)
+        self._wait_for_copies()
+        self._copy_values(first)
+        if tiles > 1:
+            self._copy_keys(const_int(I32, 1))
+        self.operations.commit(b)
+        start = step(self._scores(self._completed(self._products(first)), first), rows)
+        sums, weights, rows = zeros, self._fragments(start.weights), start.rows
+        if last:
+            sizes = [count, len(weights), len(rows.values)]
+            with b.loop(0, last, carry=[*sums, *weights, *rows.values], name="tile") as loop:
+                sums, weights, state = _split(loop.carried, sizes)
+                number = b.cast("trunc", loop.index, I32)
+                sums, weights, rows = self._overlapped(number, sums, weights, _Rows.of(state), step)
+                loop.next(*sums, *weights, *rows.values)
+            sums, weights, state = _split(loop.results, sizes)
+            rows = _Rows.of(state)
+        self._wait_for_copies()
+        sums, _ = self._with_sums_complete(self._with_values(sums, weights, const_int(I32, last)), [])
+        return sums, rows
+
+    def _overlapped(
+        self, number: Value, sums: list[Value], weights: list[Value], rows: _Rows, step: _StepEmitter
+    ) -> tuple[list[Value], list[Value], _Rows]:
+        """Add the products of the weights and a tile of V (i32), and compute the weights of the next tile."""
+        b, following = self.b, self.b.add(number, 1)
+        self._wait_for_copies()
+        self._copy_values(following)
+        self._copy_keys(b.add(number, 2), checked=True)
+        self.operations.commit(b)
+        if self.plan.group is None:  # the weights' registers are free before the scores need some
+            sums, products = self._with_values(sums, weights, number), self._products(following)
+        else:
+            products = self._products(following)
+            sums = self._with_values(sums, weights, number)
+        products = self._completed(products, pending=1)
+        result = step(self._scores(products, b.mul(following, self.positions)), rows)
+        sums, numbers = self._with_sums_complete(sums, result.weights)
+        if result.factors:
+            sums = [b.binary("fmul", value, result.factors[self._row_of(k)]) for k, value in enumerate(sums)]
+        return sums, self._fragments(numbers), result.rows
+
+    def _completed(self, sums: list[list[Value]], pending: int = 0) -> list[list[Value]]:
+        """Sums when their products are complete; so many that were started last may be pending."""
+        group = self.plan.group
+        return sums if group is None else [group.operations.complete(self.b, acc, pending) for acc in sums]
+
+    def _with_sums_complete(
+        self, sums: list[Value], weights: list[list[Value]]
+    ) -> tuple[list[Value], list[list[Value]]]:
+        """The sums when their products are complete, and weights that are not narrowed before.
+
+        No instruction may define a left operand while products run: they would run one after the other.
+        """
+        values = [*(weight for line in weights for weight in line), *sums]
+        *lines, sums = _split(self._completed([values])[0], [*map(len, weights), len(sums)])
+        return sums, lines
+
+    def _wait_for_copies(self) -> None:
+        """Wait until copies have arrived, and until all warps have read what the next ones overwrite."""
+        self.operations.wait(self.b, 0)
+        if self.plan.group is not None:
+            self.plan.group.operations.fence(self.b)
+        self.operations.barrier(self.b)
+
+    def _stage(self, number: Value, offset: int) -> Value:
+        """The address of a tile of K, or of V at an offset, with a number (i32)."""
+        b, plan = self.b, self.plan
+        stage = b.binary("and", number, const_int(I32, _STAGES - 1))
+        return b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes + offset)))
+
+    def _copy_keys(self, number: Value, *, checked: bool = False) -> None:
+        """Start the copies of a tile of K with a number (i32), which may be beyond the last one if it is checked."""
+        b = self.b
+        if not checked:
+            self.keys.copy(b.mul(number, self.positions), self._stage(number, 0))
+            return
+        with b.if_block(b.icmp("ult", number, self.tiles), "copy"):
+            self._copy_keys(number)
+
+    def _copy_values(self, number: Value) -> None:
+        """Start the copies of a tile of V with a number (i32)."""
+        self.values.copy(self.b.mul(number, self.positions), self._stage(number, self.plan.key_bytes))
 
     # Products --------------------------------------------------------------------------------------------------
 
@@ -414,16 +509,15 @@ class _AttentionKernel:
         address = self.left.address(self.kernel, tile, plan.rows, fragment * _ROWS, step)
         return self.operations.load_fragments(b, address, transposed=False)
 
-    def _products(self, stage: Value) -> list[list[Value]]:
-        """Q @ K of a tile: for each fragment of rows, four sums for each 8 positions."""
+    def _products(self, number: Value) -> list[list[Value]]:
+        """Start Q @ K of a tile with a number (i32): for each fragment of rows, four sums for each 8 positions."""
         b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
-        blocks = self.positions // _COLUMNS
+        blocks, stage = self.positions // _COLUMNS, self._stage(number, 0)
         if group is not None:
             tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * _LINE, line_bytes=_LINE)
             steps = [self._moved(tile, step * 2 * _CHUNK) for step in range(self.depth)]
             zeros = [zero(FLOAT)] * (4 * blocks)
-            started = group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)
-            return [group.operations.complete(b, started)]
+            return [group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)]
         sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
         for step in range(self.depth):
             rows = [self._query(fragment, step) for fragment in fragments]
@@ -443,16 +537,15 @@ class _AttentionKernel:
         box, within = divmod(distance, _LINE)
         return replace(tile, address=self.b.gep(I8, tile.address, box * tile.box_bytes + within))
 
-    def _with_values(self, sums: list[Value], weights: list[list[Value]], tile: Value) -> list[Value]:
-        """The sums with the product of weights (as fragments of 16 positions) and a tile of V added."""
+    def _with_values(self, sums: list[Value], weights: list[Value], number: Value) -> list[Value]:
+        """Start to add the product of weights (as fragments of 16 positions) and a tile of V with a number (i32)."""
         b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
-        group, steps = self.plan.group, range(self.positions // _DEPTH)
+        group, steps, tile = self.plan.group, range(self.positions // _DEPTH), self._stage(number, self.plan.key_bytes)
         if group is not None:
             whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * _LINE, line_bytes=_LINE)
             parts = [replace(whole, address=b.gep(I8, tile, step * _DEPTH * _LINE)) for step in steps]
-            left = [weights[0][4 * step : 4 * step + 4] for step in steps]
-            started = group.operations.multiply_held(b, group, sums, left, parts, self.outputs * _COLUMNS)
-            return group.operations.complete(b, started)
+            left = [weights[4 * step : 4 * step + 4] for step in steps]
+            return group.operations.multiply_held(b, group, sums, left, parts, self.outputs * _COLUMNS)
         for step in steps:
             for pair in range(self.outputs // 2):
                 address = self.left.address(self.kernel, tile, self.positions, step * _DEPTH, pair)
@@ -461,16 +554,16 @@ class _AttentionKernel:
                     for fragment in fragments:
                         at = 4 * (fragment * self.outputs + 2 * pair + half)
                         columns = loaded[2 * half : 2 * half + 2]
-                        left = weights[fragment][4 * step : 4 * step + 4]
+                        first = fragment * len(weights) // self.plan.fragments + 4 * step
+                        left = weights[first : first + 4]
                         result[at : at + 4] = unit.multiply(b, result[at : at + 4], left, columns)
         return result
 
     # Scores ----------------------------------------------------------------------------------------------------
 
-    def _scores(self, stage: Value, first: Value) -> list[list[Value]]:
+    def _scores(self, products: list[list[Value]], first: Value) -> list[list[Value]]:
         """The scores of the thread's rows in a tile, from a position (i32) on; -inf beyond the last position."""
-        b, gemm = self.b, self.problem.scores
-        products, rows = self._products(stage), list[list[Value]]()
+        b, gemm, rows = self.b, self.problem.scores, list[list[Value]]()
         for number in range(2 * self.plan.fragments):
             fragment, half = divmod(number, 2)
             line: list[Value] = []
@@ -578,9 +671,7 @@ class _AttentionKernel:
         minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
         return [self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line], scale, least
 
-    def _running(
-        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
-    ) -> tuple[list[Value], list[list[Value]], _Rows]:
+    def _running(self, scores: list[list[Value]], rows: _Rows) -> _Step:
         """A step with the running maximum, after which the weights are exponentials."""
         b = self.b
         largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
@@ -592,31 +683,26 @@ class _AttentionKernel:
             factors.append(self.operations.power_of_two(b, growth))
             powers.append(of_row)
             totals.append(b.fma(total, factors[-1], self._tree(self._added, of_row)))
-        scaled = [b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
-        return scaled, self._fragments(powers), _Rows(largest, totals)
+        return _Step(powers, _Rows(largest, totals), factors)
 
-    def _quotients(
-        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
-    ) -> tuple[list[Value], list[list[Value]], _Rows]:
+    def _quotients(self, scores: list[list[Value]], rows: _Rows) -> _Step:
         """A step of the pass that divides: the totals are of powers with the same factor by rounding the maximum."""
         b, quotients = self.b, list[list[Value]]()
         for line, largest, inverse in zip(scores, rows.largest, self.inverse, strict=True):
             powers, _, _ = self._powers(line, largest)
             quotients.append([b.binary("fmul", power, inverse) for power in powers])
-        return sums, self._fragments(quotients), rows
+        return _Step(quotients, rows, [])
 
-    def _fragments(self, rows: list[list[Value]]) -> list[list[Value]]:
-        """The rows as left operands, narrowed: four registers for 16 positions."""
+    def _fragments(self, rows: list[list[Value]]) -> list[Value]:
+        """The rows as left operands, narrowed: for each fragment of rows, four registers for 16 positions."""
         b, element = self.b, self.problem.product.a.element
-        result: list[list[Value]] = []
+        registers: list[Value] = []
         for upper, lower in zip(rows[::2], rows[1::2], strict=True):
-            registers: list[Value] = []
             for at in range(0, len(upper), 2):
                 for line in (upper, lower):
                     narrow = b.cast("fptrunc", self._vector(line[at : at + 2]), VectorType(2, element))
                     registers.append(b.cast("bitcast", narrow, I32))
-            result.append(registers)
-        return result
+        return registers
 
     # The result ------------------------------------------------------------------------------------------------
 
