@@ -29,6 +29,7 @@ _BLOCKS: Final = BlockCosts(
     transposed_tile=(0, 0),  # operands are read in either order
     copied_row=(12, 10),
     copied_element=6,
+    split_byte=0.1,  # by another kernel, where the product could read the input in place
     unreduced=0,  # products are reduced by kernels of their own
 )
 _GRID: Final = GridUnit(

@@ -140,8 +140,8 @@ def _for_each(name: str) -> Callable[[Builder, Value], Value]:
     return emit
 
 
-ESTIMATES: Final = FloatEstimates(_for_each("ex2.approx.ftz.f"), _for_each("rcp.approx.ftz.f"))
-"""ex2.approx.ftz.f32 and rcp.approx.ftz.f32."""
+ESTIMATES: Final = FloatEstimates(_for_each("ex2.approx.ftz.f"), _for_each("rcp.approx.ftz.f"), _for_each("saturate.f"))
+"""ex2.approx.ftz.f32, rcp.approx.ftz.f32 and cvt.sat.f32.f32, which becomes part of the instruction before."""
 
 
 def _in_space(b: Builder, pointer: Value, space: int) -> Value:

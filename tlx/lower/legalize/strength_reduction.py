@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import groupby
 from typing import Final
 
@@ -35,7 +35,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Local, Value, const_ints, zero
+from tlx.ir.values import Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     convert_register,
     even_and_odd,
@@ -54,6 +54,7 @@ from tlx.lower.legalize.math.division import (
     with_sign_of_quotient,
 )
 from tlx.lower.operations import ElementwiseOp
+from tlx.target.hardware import FloatEstimates
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")
@@ -74,7 +75,7 @@ def row_quotients(
 
 def is_quotient_by_product_better(target: Target, element: Type, divisors: Sequence[Value]) -> bool:
     """Whether quotients by splats are faster as products."""
-    if target.grid is not None:
+    if target.estimates is not None:
         return element == FLOAT and all(isinstance(d.type, VectorType) and d.type.count > 1 for d in divisors)
     if target.float_instructions is None:
         return False
@@ -95,30 +96,30 @@ def divide_registers(
     The builder is in another block afterwards.
     """
     assert isinstance(divisor.type, VectorType)
+    if target.estimates is not None:
+        return _divided_by_estimates(b, target, target.estimates, numerators, divisor)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
     bits = _RangeChecks(b, I16 if element == BFLOAT else I32, divisor.type.count)
     rare = bits.outside_divisor_range(divisor)
     for numerator in numerators:
         rare = b.binary("or", rare, bits.outside_numerator_range(numerator))
     divisors = [divisor] * len(numerators)
-    # Before the branch, LLVM computes the reciprocal once for all registers of a row.
-    inverse = lanes.div(1.0, divisor) if target.grid is not None else None
     return either(
         lanes,
         rare,
         lambda: divided(b, target, _DIVISION, element, numerators, divisors),
-        lambda: _quotients_by_product(b, target, element, numerators, divisor, inverse),
+        lambda: _quotients_by_product(b, target, element, numerators, divisor),
     )
 
 
 def _quotients_by_product(
-    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value, inverse: Value | None
+    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value
 ) -> list[Value]:
     if element == BFLOAT:
         return _bfloat_quotients(b, target, numerators, divisor)
     assert isinstance(divisor.type, VectorType)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
-    inverse = inverse or lanes.div(1.0, divisor)
+    inverse = lanes.div(1.0, divisor)
     return [_quotient(lanes, n, divisor, inverse) for n in numerators]
 
 
@@ -128,6 +129,56 @@ def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: 
         remainder = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
         quotient = lanes.multiply_add(lanes.negative(remainder), inverse, quotient)
     return quotient
+
+
+def _divided_by_estimates(
+    b: Builder, target: Target, estimates: FloatEstimates, numerators: Sequence[Value], divisor: Value
+) -> list[Value]:
+    """Quotients of registers of float by a splat; what depends on that alone is computed once for a row, by LLVM."""
+    assert isinstance(divisor.type, VectorType)
+    lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
+    inverse = lanes.div(1.0, divisor)
+    is_above = lanes.compare("ogt", lanes.multiply_add(inverse, divisor, -1.0), 0.0)
+    before = lanes.from_bits(lanes.integer_op("add", lanes.bits(inverse), -1))
+    lower = lanes.choose(is_above, before, inverse)
+    lost = lanes.mul(lanes.multiply_add(lanes.negative(lower), divisor, 1.0), inverse)
+    tiny: Value | None = None
+    largest: Value | None = None
+    results: list[Value] = []
+    for numerator in numerators:
+        quotient = lanes.multiply_add(numerator, lower, lanes.mul(numerator, lost))
+        excess = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
+        results.append(lanes.multiply_add(lanes.negative(excess), inverse, quotient))
+        size = lanes.magnitude(numerator)
+        share = estimates.saturate(b, lanes.mul(size, 2.0**_MAX_NUMERATOR_EXPONENT))
+        rest = lanes.multiply_add(lanes.negative(share), share, share)
+        tiny = rest if tiny is None else lanes.add(tiny, rest)
+        largest = size if largest is None else _larger(b, largest, size)
+    assert tiny is not None and largest is not None
+    elements = [[b.extract_element(x, k) for k in range(divisor.type.count)] for x in (tiny, largest)]
+    one = LaneArithmetic(b, 1, FLOAT)
+    total, most = reduce(partial(b.binary, "fadd"), elements[0]), reduce(partial(_larger, b), elements[1])
+    rare = b.binary("or", _compared(one, "une", total, 0.0), _compared(one, "ugt", most, 2.0**_MAX_NUMERATOR_EXPONENT))
+    far = _RangeChecks(b, I32, 1).outside_divisor_range(_single(b, b.extract_element(divisor, 0)))
+    divisors = [divisor] * len(numerators)
+    return either(
+        one,
+        b.binary("or", rare, far),
+        lambda: divided(b, target, _DIVISION, FLOAT, numerators, divisors),
+        lambda: results,
+    )
+
+
+def _larger(b: Builder, x: Value, y: Value) -> Value:
+    return b.call_intrinsic("llvm.maximum", [x.type], x.type, [x, y])
+
+
+def _single(b: Builder, number: Value) -> Value:
+    return b.insert_element(Keyword(VectorType(1, number.type), "undef"), number, 0)
+
+
+def _compared(lanes: LaneArithmetic, predicate: str, number: Value, other: float) -> Value:
+    return lanes.compare(predicate, _single(lanes.b, number), other)
 
 
 def _bfloat_quotients(b: Builder, target: Target, numerators: Sequence[Value], divisor: Value) -> list[Value]:

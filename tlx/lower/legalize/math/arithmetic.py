@@ -202,11 +202,6 @@ class LaneArithmetic:
         """max(x, bound); NaN stays."""
         return self.choose(self.compare("olt", x, bound), bound, x)
 
-    def within(self, x: Value, low: float, high: float) -> Value:
-        """max(min(x, high), low), by instructions of targets that have them; NaN stays."""
-        least = self.b.call_intrinsic("llvm.minimum", [self.floats], self.floats, [x, self.number(high)])
-        return self.b.call_intrinsic("llvm.maximum", [self.floats], self.floats, [least, self.number(low)])
-
 
 def lanes_of(
     b: Builder, target: Target, x: Value, element: Type, *, short: bool = False, flushed: bool = False

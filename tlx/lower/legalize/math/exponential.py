@@ -200,8 +200,9 @@ def _power(lanes: LaneArithmetic, x: Value, fraction: Value, n: RoundedNumber, o
 
 def _power_by_estimates(lanes: LaneArithmetic, estimates: FloatEstimates, x: Value, log2: float) -> Value:
     """The power with exponent x of a number, given by its binary logarithm: e or 2."""
-    largest = _LARGEST_EXPONENT / log2
-    word = lanes.multiply_add(lanes.within(x, -largest, largest), log2, _ROUNDING)
+    span = 2 * _LARGEST_EXPONENT
+    share = estimates.saturate(lanes.b, lanes.multiply_add(x, log2 / span, 0.5))
+    word = lanes.multiply_add(share, span, _ROUNDING - _LARGEST_EXPONENT)
     high = _LOG2_E_SINGLE if log2 == LOG2_E else log2
     t = lanes.b.fma(x, lanes.number(high), lanes.negative(lanes.sub(word, _ROUNDING)))
     if high != log2:
