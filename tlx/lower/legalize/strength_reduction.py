@@ -138,31 +138,35 @@ def _divided_by_estimates(
     assert isinstance(divisor.type, VectorType)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
     inverse = lanes.div(1.0, divisor)
-    is_above = lanes.compare("ogt", lanes.multiply_add(inverse, divisor, -1.0), 0.0)
+    one = lanes.number(1.0)
+    is_above = lanes.compare("ogt", b.fma(inverse, divisor, lanes.number(-1.0)), 0.0)
     before = lanes.from_bits(lanes.integer_op("add", lanes.bits(inverse), -1))
     lower = lanes.choose(is_above, before, inverse)
-    lost = lanes.mul(lanes.multiply_add(lanes.negative(lower), divisor, 1.0), inverse)
+    lost = lanes.mul(b.fma(lanes.negative(lower), divisor, one), inverse)
     tiny: Value | None = None
     largest: Value | None = None
     results: list[Value] = []
     for numerator in numerators:
-        quotient = lanes.multiply_add(numerator, lower, lanes.mul(numerator, lost))
-        excess = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
-        results.append(lanes.multiply_add(lanes.negative(excess), inverse, quotient))
+        quotient = b.fma(numerator, lower, lanes.mul(numerator, lost))
+        excess = b.fma(quotient, divisor, lanes.negative(numerator))
+        results.append(b.fma(lanes.negative(excess), inverse, quotient))
         size = lanes.magnitude(numerator)
         share = estimates.saturate(b, lanes.mul(size, 2.0**_MAX_NUMERATOR_EXPONENT))
-        rest = lanes.multiply_add(lanes.negative(share), share, share)
+        rest = b.fma(lanes.negative(share), share, share)
         tiny = rest if tiny is None else lanes.add(tiny, rest)
         largest = size if largest is None else _larger(b, largest, size)
-    assert tiny is not None and largest is not None
+    assert tiny is not None
+    assert largest is not None
     elements = [[b.extract_element(x, k) for k in range(divisor.type.count)] for x in (tiny, largest)]
-    one = LaneArithmetic(b, 1, FLOAT)
+    single = LaneArithmetic(b, 1, FLOAT)
     total, most = reduce(partial(b.binary, "fadd"), elements[0]), reduce(partial(_larger, b), elements[1])
-    rare = b.binary("or", _compared(one, "une", total, 0.0), _compared(one, "ugt", most, 2.0**_MAX_NUMERATOR_EXPONENT))
+    rare = b.binary(
+        "or", _compared(single, "une", total, 0.0), _compared(single, "ugt", most, 2.0**_MAX_NUMERATOR_EXPONENT)
+    )
     far = _RangeChecks(b, I32, 1).outside_divisor_range(_single(b, b.extract_element(divisor, 0)))
     divisors = [divisor] * len(numerators)
     return either(
-        one,
+        single,
         b.binary("or", rare, far),
         lambda: divided(b, target, _DIVISION, FLOAT, numerators, divisors),
         lambda: results,

@@ -492,8 +492,8 @@ def _tanh_by_estimates(lanes: LaneArithmetic, estimates: FloatEstimates, x: Valu
     power = estimates.power_of_two(lanes.b, lanes.mul(size, 2 * LOG2_E))
     far = lanes.multiply_add(estimates.reciprocal(lanes.b, lanes.add(power, 1.0)), -2.0, 1.0)
     square = lanes.mul(x, x)
-    near = lanes.multiply_add(lanes.mul(horner(lanes, square, _TANH_NEAR), square), x, x)
-    return lanes.choose(lanes.compare("olt", size, _TANH_FAR), near, lanes.with_sign_of(far, x))
+    near = lanes.multiply_add(lanes.mul(horner(lanes, square, _TANH_NEAR), square), size, size)
+    return lanes.with_sign_of(lanes.choose(lanes.compare("olt", size, _TANH_FAR), near, far), x)
 
 
 def _corrected(

@@ -46,8 +46,8 @@ class ReductionOperation:
     Attributes:
         operation: add, mul, max, min, and, or, xor.
         element: Element type of what is reduced.
-        by_intrinsic: Whether minima and maxima of floats are `llvm.minimum` and `llvm.maximum`, rather than a comparison
-            that loses NaN, and one that finds it.
+        by_intrinsic: Whether minima and maxima of floats are `llvm.minimum` and `llvm.maximum`, rather than two
+            comparisons: one that may lose NaN, and one that finds it.
     """
 
     operation: str
