@@ -26,43 +26,19 @@ from math import prod
 from typing import Final
 
 from tlx.ir.module import Module
-from tlx.ir.types import FLOAT, I8, I32, Type, VectorType, bytes_of
+from tlx.ir.types import FLOAT, I8, I32, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
 from tlx.lower.operations import emit_fcmp
-from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile
+from tlx.lower.to_blocks.rows.attention_copies import CHUNK, LINE, Lines, Places
 from tlx.lower.to_blocks.rows.attention_match import Attention
+from tlx.lower.to_blocks.rows.attention_plan import COLUMNS, DEPTH, ROWS, STAGES, Plan, unit_of
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct, SharedOperand
+from tlx.target.grid_unit import GridUnit, SharedOperand
 
-_GROUP: Final = 4
-"""Warps of a group."""
-_CHUNK: Final = 16
-_PER_CHUNK: Final = 8
-_LINE: Final = 128
-_LINE_CHUNKS: Final = 8
-_STAGES: Final = 2
-_POSITIONS: Final = 64
-"""Positions of a tile of K and V, for products of fragments."""
-_GROUP_POSITIONS: Final = (64, 128)
-"""The same for products of groups: of rows of up to 64 elements, of which two blocks run at once, and of longer ones.
-
-On an H200, 16 heads of 4096 rows: of 64 elements 416 and 329 TFLOP/s, of 128 elements 408 and 462 (2026-11-29).
-"""
-_GROUPS: Final = 2
-"""Groups of a block, a power of two."""
-_REGISTERS: Final = 65536
-_OTHERS: Final = 32
-"""Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
-_DEPTH: Final = 16
-_ROWS: Final = 16
-_COLUMNS: Final = 8
-_LONGEST: Final = 256
-"""Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
-_WIDE: Final = 128
-"""Elements of a row of V from which a warp has 16 rows only."""
 _LOG2_E_HIGH: Final = 1.44269502162933349609375
 _LARGE: Final = 2.0**27
 """What rounding the product of log2(e) and numbers up to this loses is at most 8: powers of two, by which all powers of
@@ -71,111 +47,11 @@ by which masks are filled, are zero, or so large that their powers vanish with a
 """
 
 
-def _unit_of(grid: GridUnit, problem: Attention) -> FragmentProduct | None:
-    """The product of fragments for both products."""
-    operands = {(view.element, "f") for gemm in (problem.scores, problem.product) for view in (gemm.a, gemm.b)}
-    sizes = _ROWS, _COLUMNS, _DEPTH
-    for unit in grid.products:
-        if isinstance(unit, FragmentProduct) and (unit.rows, unit.columns, unit.depth) == sizes:
-            types = {(str(element), sign) for element, sign in operands}
-            if types == {unit.lhs} == {unit.rhs} and unit.accumulator == str(FLOAT):
-                return unit
-    return None
-
-
-def has_attention_kernel(grid: GridUnit, problem: Attention) -> bool:
-    """Whether there is a kernel: of 16-bit floats, with rows of Q, K and V that are aligned."""
-    scores, product = problem.scores, problem.product
-    lines = (scores.a, scores.b.transposed, product.b)
-    fits = all(view.is_row_major and view.row_stride % _PER_CHUNK == 0 for view in lines)
-    fits &= all(view.cols % _PER_CHUNK == 0 and view.cols <= _LONGEST for view in lines)
-    return fits and _unit_of(grid, problem) is not None and _Plan.of(grid, problem, 1).shared <= grid.shared_bytes
-
-
-def _group_of(grid: GridUnit, problem: Attention) -> GroupProduct | None:
-    """The product of groups for both products, if there is one; it is of the same types as that of fragments."""
-    unit, sizes = _unit_of(grid, problem), (_GROUP * _ROWS, _DEPTH)
-    groups = [g for g in grid.products if isinstance(g, GroupProduct) and (g.rows, g.depth) == sizes]
-    types = None if unit is None else (unit.lhs, unit.rhs, unit.accumulator)
-    return next((group for group in groups if (group.lhs, group.rhs, group.accumulator) == types), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How a block computes its rows.
-
-    Attributes:
-        problem: What is computed.
-        fragments: Fragments of 16 rows of a warp.
-        warps: Warps of a block.
-        positions: Positions of a tile of K and V.
-        group: The product of groups of warps; None if each warp multiplies fragments.
-    """
-
-    problem: Attention
-    fragments: int
-    warps: int
-    positions: int
-    group: GroupProduct | None
-
-    @classmethod
-    def of(cls, grid: GridUnit, problem: Attention, iterations: int) -> _Plan:
-        """The first of the plans for which all multiprocessors have a block; else the last."""
-        group = _group_of(grid, problem)
-        is_narrow = problem.product.n <= _WIDE and problem.scores.k <= _WIDE
-        if group is not None and is_narrow:
-            positions = _GROUP_POSITIONS[_boxes(max(problem.scores.k, problem.product.n)) > 1]
-            plans = [cls(problem, 1, n * _GROUP, positions, group) for n in range(_GROUPS, 0, -1)]
-        else:
-            plans = [cls(problem, n, _GROUP, _POSITIONS, None) for n in ((2, 1) if is_narrow else (1,))]
-        plans = [plan for plan in plans if plan.shared <= grid.shared_bytes] or plans[-1:]
-        busy = grid.multiprocessors
-        return next((plan for plan in plans if -(-problem.scores.m // plan.rows) * iterations >= busy), plans[-1])
-
-    @property
-    def rows(self) -> int:
-        """Rows of a block."""
-        return self.warps * self.fragments * _ROWS
-
-    def resident(self, grid: GridUnit) -> int:
-        """Blocks that a multiprocessor runs at once at least."""
-        steps, outputs = (-(-size // _DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
-        held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
-        held += 4 * steps if self.group is not None else 0
-        by_registers = _REGISTERS // (self.warps * grid.warp * min(held + _OTHERS, 255))
-        return max(1, min(2, by_registers, grid.shared_bytes // self.shared))
-
-    @property
-    def query_bytes(self) -> int:
-        """Bytes of the rows of Q."""
-        return self.rows * _boxes(self.problem.scores.k) * _LINE
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of a tile of K."""
-        return self.positions * _boxes(self.problem.scores.k) * _LINE
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of a stage: tiles of K and V."""
-        return self.key_bytes + self.positions * _boxes(self.problem.product.n) * _LINE
-
-    @property
-    def shared(self) -> int:
-        """Bytes of shared memory."""
-        return self.query_bytes + _STAGES * self.stage_bytes
-
-
-def _boxes(columns: int) -> int:
-    """Lines of 128 bytes for so many columns."""
-    return -(-columns // (_LINE_CHUNKS * _PER_CHUNK))
-
-
 def attention_grid_kernel(
     module: Module, grid: GridUnit, problem: Attention, iterations: Iterations, name: str
 ) -> GridFacts:
     """Add the kernel of attention."""
-    plan = _Plan.of(grid, problem, prod(iterations.trips))
+    plan = Plan.of(grid, problem, prod(iterations.trips))
     leaves: list[Type] = []
     scalars: list[Type] = []
     for gemm in (problem.scores, problem.product):
@@ -232,127 +108,29 @@ def _split(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
     return [list(islice(iterator, size)) for size in sizes]
 
 
-class _Lines:
-    """Lines of an operand in memory, and how the block's threads copy them to shared memory.
-
-    Args:
-        kernel: The kernel.
-        view: The operand, whose rows are the lines.
-        number: Position among the kernel's pointers.
-        count: Lines of a tile.
-        warps: Warps of the block.
-    """
-
-    def __init__(self, kernel: GridKernel, view: MatrixView, number: int, count: int, warps: int) -> None:
-        self.kernel, self.view, self.pointer, self.count = kernel, view, kernel.pointers[number], count
-        self.alignment = min(_CHUNK, kernel.iterations.alignments[number])
-        b, threads = kernel.b, warps * kernel.grid.warp
-        self.boxes = _boxes(view.cols)
-        self.line, self.chunk = kernel.divided(kernel.thread, _LINE_CHUNKS)
-        self.step = threads // _LINE_CHUNKS
-        low = b.binary("and", self.line, const_int(I32, _LINE_CHUNKS - 1))
-        at = b.mul(b.binary("xor", self.chunk, low), _CHUNK)
-        self.within = b.add(b.mul(self.line, _LINE), at)
-        self.first = b.gep(view.element, self.pointer, as_index(b, b.mul(self.chunk, _PER_CHUNK)))
-
-    def copy(self, first: Value, to: Value) -> None:
-        """Start the copies of a tile, from a line (i32) on, to an address; lines beyond the last one become zero."""
-        b, view = self.kernel.b, self.view
-        line = b.add(first, self.line)
-        start = b.gep(view.element, self.first, b.mul(as_index(b, line), view.row_stride))
-        to = b.gep(I8, to, as_index(b, self.within))
-        size = bytes_of(view.element)
-        for number in range(self.count // self.step):
-            down = number * self.step
-            for box in range(self.boxes):
-                across = box * _LINE_CHUNKS * _PER_CHUNK
-                source = b.gep(view.element, start, down * view.row_stride + across)
-                checks: list[Value] = []
-                if view.rows % self.count:
-                    checks.append(b.icmp("ult", b.add(line, down), view.rows))
-                if view.cols - across < _LINE // size:
-                    checks.append(b.icmp("ult", self.chunk, (view.cols - across) // _PER_CHUNK))
-                inside = all_of(b, checks)
-                if inside is not None:
-                    source = b.select(inside, source, self.pointer)
-                self._copy_chunk(b.gep(I8, to, (box * self.count + down) * _LINE), source, inside)
-
-    def _copy_chunk(self, to: Value, source: Value, inside: Value | None) -> None:
-        """Copy a chunk, or zeros if it is not inside; asynchronously if it is aligned in memory."""
-        b, element = self.kernel.b, self.view.element
-        if self.alignment == _CHUNK:
-            valid = None if inside is None else b.select(inside, const_int(I32, _CHUNK), const_int(I32, 0))
-            self.kernel.grid.operations.copy(b, to, source, valid)
-            return
-        part = VectorType(self.alignment // bytes_of(element), element)
-        for at in range(0, _CHUNK, self.alignment):
-            value: Value = b.load(part, b.gep(I8, source, at), self.alignment)
-            if inside is not None:
-                value = b.select(inside, value, zero(part))
-            b.store(value, b.gep(I8, to, at), self.alignment)
-
-
-class _Places:
-    """Offsets in shared memory of the fragments that a thread loads: of 16 lines, and of two chunks of these.
-
-    Args:
-        kernel: The kernel.
-        lines_first: Whether the second of the four matrices has the next eight lines, rather than the next chunk.
-    """
-
-    def __init__(self, kernel: GridKernel, *, lines_first: bool) -> None:
-        b = kernel.b
-        _, lane = kernel.divided(kernel.thread, kernel.grid.warp)
-        low, second, third = (
-            b.binary("and", b.binary("lshr", lane, const_int(I32, shift)), const_int(I32, mask))
-            for shift, mask in ((0, 7), (3, 1), (4, 1))
-        )
-        lines, chunk = (second, third) if lines_first else (third, second)
-        line = b.mul(b.add(low, b.mul(lines, _LINE_CHUNKS)), _LINE)
-        swizzled = b.mul(b.binary("xor", low, chunk), _CHUNK)
-        self.offsets = [
-            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * _CHUNK)))
-            for pair in range(_LINE_CHUNKS // 2)
-        ]
-
-    def address(self, kernel: GridKernel, tile: Value, lines: int, line: int, pair: int) -> Value:
-        """Address of what the thread loads.
-
-        Args:
-            kernel: The kernel.
-            tile: Address of the tile.
-            lines: Its lines.
-            line: The first line.
-            pair: Number of the pair of chunks.
-        """
-        box, within = divmod(pair, len(self.offsets))
-        start = kernel.b.gep(I8, tile, as_index(kernel.b, self.offsets[within]))
-        return kernel.b.gep(I8, start, (box * lines + line) * _LINE)
-
-
 class _AttentionKernel:
     """Emits the kernel."""
 
-    def __init__(self, kernel: GridKernel, plan: _Plan) -> None:
+    def __init__(self, kernel: GridKernel, plan: Plan) -> None:
         self.kernel, self.plan, self.problem = kernel, plan, plan.problem
         self.b, self.operations = kernel.b, kernel.grid.operations
         b, scores, product = self.b, self.problem.scores, self.problem.product
-        unit = _unit_of(kernel.grid, self.problem)
+        unit = unit_of(kernel.grid, self.problem)
         assert unit is not None
         self.unit, self.shared = unit, self.operations.shared(b)
-        self.queries = _Lines(kernel, scores.a, 1, plan.rows, plan.warps)
-        self.keys = _Lines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
-        self.values = _Lines(kernel, product.b, 3, plan.positions, plan.warps)
-        self.left, self.right = _Places(kernel, lines_first=True), _Places(kernel, lines_first=False)
+        self.queries = Lines(kernel, scores.a, 1, plan.rows, plan.warps)
+        self.keys = Lines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
+        self.values = Lines(kernel, product.b, 3, plan.positions, plan.warps)
+        self.left, self.right = Places(kernel, lines_first=True), Places(kernel, lines_first=False)
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         group, quad = kernel.divided(self.lane, 4)
-        self.warp_line = b.mul(warp, plan.fragments * _ROWS)
+        self.warp_line = b.mul(warp, plan.fragments * ROWS)
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
         self.column = b.mul(quad, 2)
         self.positions = plan.positions
         self.tiles = -(-scores.n // plan.positions)
-        self.depth = -(-scores.k // _DEPTH)
-        self.outputs = -(-product.n // _DEPTH) * 2
+        self.depth = -(-scores.k // DEPTH)
+        self.outputs = -(-product.n // DEPTH) * 2
         self.kept: list[list[Value]] = []
 
     # The kernel ------------------------------------------------------------------------------------------------
@@ -484,7 +262,7 @@ class _AttentionKernel:
     def _stage(self, number: Value, offset: int) -> Value:
         """The address of a tile of K, or of V at an offset, with a number (i32)."""
         b, plan = self.b, self.plan
-        stage = b.binary("and", number, const_int(I32, _STAGES - 1))
+        stage = b.binary("and", number, const_int(I32, STAGES - 1))
         return b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes + offset)))
 
     def _copy_keys(self, number: Value, *, checked: bool = False) -> None:
@@ -505,24 +283,24 @@ class _AttentionKernel:
     def _query(self, fragment: int, step: int) -> list[Value]:
         """The fragment of Q of some rows and 16 columns."""
         b, plan = self.b, self.plan
-        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, _LINE)))
-        address = self.left.address(self.kernel, tile, plan.rows, fragment * _ROWS, step)
+        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, LINE)))
+        address = self.left.address(self.kernel, tile, plan.rows, fragment * ROWS, step)
         return self.operations.load_fragments(b, address, transposed=False)
 
     def _products(self, number: Value) -> list[list[Value]]:
         """Start Q @ K of a tile with a number (i32): for each fragment of rows, four sums for each 8 positions."""
         b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
-        blocks, stage = self.positions // _COLUMNS, self._stage(number, 0)
+        blocks, stage = self.positions // COLUMNS, self._stage(number, 0)
         if group is not None:
-            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * _LINE, line_bytes=_LINE)
-            steps = [self._moved(tile, step * 2 * _CHUNK) for step in range(self.depth)]
+            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * LINE, line_bytes=LINE)
+            steps = [self._moved(tile, step * 2 * CHUNK) for step in range(self.depth)]
             zeros = [zero(FLOAT)] * (4 * blocks)
             return [group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)]
         sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
         for step in range(self.depth):
             rows = [self._query(fragment, step) for fragment in fragments]
             for pair in range(blocks // 2):
-                address = self.right.address(self.kernel, stage, self.positions, pair * _DEPTH, step)
+                address = self.right.address(self.kernel, stage, self.positions, pair * DEPTH, step)
                 loaded = self.operations.load_fragments(b, address, transposed=False)
                 for half in range(2):
                     at = 4 * (2 * pair + half)
@@ -534,21 +312,21 @@ class _AttentionKernel:
 
     def _moved(self, tile: SharedOperand, distance: int) -> SharedOperand:
         """The part of a tile of K that begins so many bytes into its lines."""
-        box, within = divmod(distance, _LINE)
+        box, within = divmod(distance, LINE)
         return replace(tile, address=self.b.gep(I8, tile.address, box * tile.box_bytes + within))
 
     def _with_values(self, sums: list[Value], weights: list[Value], number: Value) -> list[Value]:
         """Start to add the product of weights (as fragments of 16 positions) and a tile of V with a number (i32)."""
         b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
-        group, steps, tile = self.plan.group, range(self.positions // _DEPTH), self._stage(number, self.plan.key_bytes)
+        group, steps, tile = self.plan.group, range(self.positions // DEPTH), self._stage(number, self.plan.key_bytes)
         if group is not None:
-            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * _LINE, line_bytes=_LINE)
-            parts = [replace(whole, address=b.gep(I8, tile, step * _DEPTH * _LINE)) for step in steps]
+            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * LINE, line_bytes=LINE)
+            parts = [replace(whole, address=b.gep(I8, tile, step * DEPTH * LINE)) for step in steps]
             left = [weights[4 * step : 4 * step + 4] for step in steps]
-            return group.operations.multiply_held(b, group, sums, left, parts, self.outputs * _COLUMNS)
+            return group.operations.multiply_held(b, group, sums, left, parts, self.outputs * COLUMNS)
         for step in steps:
             for pair in range(self.outputs // 2):
-                address = self.left.address(self.kernel, tile, self.positions, step * _DEPTH, pair)
+                address = self.left.address(self.kernel, tile, self.positions, step * DEPTH, pair)
                 loaded = self.operations.load_fragments(b, address, transposed=True)
                 for half in range(2):
                     for fragment in fragments:
@@ -567,9 +345,9 @@ class _AttentionKernel:
         for number in range(2 * self.plan.fragments):
             fragment, half = divmod(number, 2)
             line: list[Value] = []
-            row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
-            for block in range(self.positions // _COLUMNS):
-                column = b.add(first, b.add(self.column, block * _COLUMNS))
+            row = b.add(self.first_row, fragment * ROWS + half * (ROWS // 2))
+            for block in range(self.positions // COLUMNS):
+                column = b.add(first, b.add(self.column, block * COLUMNS))
                 at = 4 * block + 2 * half
                 line += self._epilogue(gemm, self.kernel.pointers[4:], row, column, products[fragment][at : at + 2])
             rows.append(line)
@@ -715,12 +493,12 @@ class _AttentionKernel:
         pointers = self.kernel.pointers[4 + leaves :]
         for number in range(2 * self.plan.fragments):
             fragment, half = divmod(number, 2)
-            row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
+            row = b.add(self.first_row, fragment * ROWS + half * (ROWS // 2))
 
             def columns(row: Value = row, fragment: int = fragment, half: int = half) -> None:
-                for block in range(-(-gemm.n // _COLUMNS)):
+                for block in range(-(-gemm.n // COLUMNS)):
                     at = 4 * (fragment * self.outputs + block) + 2 * half
-                    column = as_index(b, b.add(self.column, block * _COLUMNS))
+                    column = as_index(b, b.add(self.column, block * COLUMNS))
                     place = row_tile(2, as_index(b, row), column)
                     pair = self._vector(sums[at : at + 2])
 
