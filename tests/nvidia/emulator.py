@@ -104,12 +104,12 @@ def _wrappers() -> str:
     text += "define float @nvvm.ex2.approx.ftz.f(float %x) {\n  %r = call float @exp2f(float %x)\n  ret float %r\n}\n"
     text += "define float @nvvm.rcp.approx.ftz.f(float %x) {\n  %r = fdiv float 1.0, %x\n  ret float %r\n}\n"
     text += """define float @nvvm.saturate.f(float %x) {
-  %above = call float @llvm.maxnum.f32(float %x, float 0.0)
-  %r = call float @llvm.minnum.f32(float %above, float 1.0)
+  %is.above = fcmp ogt float %x, 0.0
+  %above = select i1 %is.above, float %x, float 0.0
+  %is.below = fcmp olt float %above, 1.0
+  %r = select i1 %is.below, float %above, float 1.0
   ret float %r
 }
-declare float @llvm.maxnum.f32(float, float)
-declare float @llvm.minnum.f32(float, float)
 """
     text += _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
     return text + _mma("wide", "double", "double", (4, 2, 4), "wide_f64").replace("@nvvm.mma.wide(", "@wide.doubles(")
