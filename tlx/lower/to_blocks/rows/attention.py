@@ -231,6 +231,7 @@ class _AttentionKernel:
             sums = self._with_values(sums, weights, number)
         products = self._completed(products, pending=1)
         result = step(self._scores(products, b.mul(following, self.positions)), rows)
+        self._finish(result.weights)
         sums, numbers = self._with_sums_complete(sums, result.weights)
         if result.factors:
             sums = [b.binary("fmul", value, result.factors[self._row_of(k)]) for k, value in enumerate(sums)]
@@ -251,6 +252,16 @@ class _AttentionKernel:
         values = [*(weight for line in weights for weight in line), *sums]
         *lines, sums = _split(self._completed([values])[0], [*map(len, weights), len(sums)])
         return sums, lines
+
+    def _finish(self, weights: list[list[Value]]) -> None:
+        """Compute weights before what follows, by a branch: assemblers move waiting for products before arithmetic."""
+        b = self.b
+        if self.plan.group is None:
+            return
+        total = self._tree(self._added, [self._tree(self._added, line) for line in weights])
+        flag = emit_fcmp(b, "olt", total, zero(FLOAT))
+        with b.if_block(b.icmp("ne", self.operations.ballot(b, flag, self.kernel.grid.warp), 0), "never"):
+            self.operations.subgroup_barrier(b, self.kernel.grid.warp)
 
     def _wait_for_copies(self) -> None:
         """Wait until copies have arrived, and until all warps have read what the next ones overwrite."""

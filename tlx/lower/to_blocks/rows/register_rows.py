@@ -28,6 +28,8 @@ _ELEMENTS: Final = 32
 """Elements of a row that a thread holds."""
 _MOST_THREADS: Final = 1024
 _LEAST_THREADS: Final = 128
+_RESIDENT_THREADS: Final = 1024
+"""Threads that a multiprocessor runs at once at least: they have 64 registers each."""
 _SLOT: Final = 4
 """Bytes of a warp's result in shared memory."""
 
@@ -117,7 +119,8 @@ def register_rows_kernel(
         rows.add_pointer(number, match.pointers[number][1], pointer)
     for part in fusion.parts:
         rows.emit(part)
-    return kernel.finish(plan.share * plan.per_block, rows.shared_bytes)
+    threads = plan.share * plan.per_block
+    return kernel.finish(threads, rows.shared_bytes, max(1, _RESIDENT_THREADS // threads))
 
 
 class _Rows:
