@@ -10,6 +10,16 @@ q1 is one of the two floats next to n/d, so that its remainder is exact, and q2 
 a positive d for the sign of zeros. So d has to be between 2^-24 and 2^24, and n zero or of magnitude between 2^-78 and
 2^78; if some element is outside, all of them are divided, and none is multiplied, as subnormal remainders are slow.
 
+On targets that have estimates, q1 is the sum of two products: with z, the float below 1/d, and x, what z lacks of 1/d.
+As x is not negative, zeros keep their sign.
+
+    q1 = n z + (n x),    q2 = q1 - (q1 d - n) y
+
+Comparisons take twice as long as products there, so n that are tiny, but not zero, are found by a sum, in which s is 0
+or 1 unless some n is tiny:
+
+    s = min(|n| 2^78, 1),    t = the sum of s - s s,    t = 0
+
 bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
 between two others, unless that quotient is denormal.
 

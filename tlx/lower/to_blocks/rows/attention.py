@@ -3,8 +3,9 @@
     copy the rows of Q to shared memory
     for tiles of positions        those of K, and of V, are copied to one of two stages
       S = f(Q @ K)                each warp its rows
-      P = softmax of S            rows are spread over four threads
-      sums += P @ V               the registers of two products, side by side, are those of a left operand
+      sums += P @ V               of the tile before: the tensor cores compute it during the softmax of S
+      P = softmax of S            rows are spread over four threads; the registers of two products, side by side, are
+                                  those of a left operand
 
 The maximum and the sum of a row are known when all of its scores are. If the program permits the division to be done
 last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled down when it grows:
@@ -12,7 +13,7 @@ last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled d
     m' = max(m, S)    l = l exp(m - m') + sum of exp(S - m')    sums = sums exp(m - m') + exp(S - m') @ V
 
 Otherwise, a pass over K computes m and l in this way, and a second one computes the scores again, and the quotients
-that are narrowed and multiplied.
+that are narrowed and multiplied: exp(S - m) times the reciprocal of l, with an error of 2^-21.
 
 Lines in shared memory have 128 bytes, and are swizzled as those of products (`tlx.lower.to_blocks.staging`).
 """
