@@ -167,19 +167,40 @@ class _AttentionKernel:
         return 2 * fragment + within % 4 // 2
 
     def _pass(self, rows: _Rows) -> _Rows:
-        """The maxima and sums of the rows, by a pass over K."""
-        b, tiles = self.b, self.tiles
-        self._copy_keys(const_int(I32, 0))
+        """The maxima and sums of the rows, by a pass over K; the scores of the next tile are computed meanwhile."""
+        b, last = self.b, self.tiles - 1
+        products = self._first_products()
+        sizes = [*map(len, products), len(rows.values)]
+        if last:
+            carry = [*(value for fragment in products for value in fragment), *rows.values]
+            with b.loop(0, last, carry=carry, name="tile") as loop:
+                *products, state = _split(loop.carried, sizes)
+                number = b.cast("trunc", loop.index, I32)
+                following = b.add(number, 1)
+                self._wait_for_copies()
+                self._copy_keys(b.add(number, 2), checked=True)
+                self.operations.commit(b)
+                started = self._products(following) if self.plan.group is not None else None
+                result = self._running(self._scores(products, b.mul(number, self.positions)), _Rows.of(state))
+                self._finish(result.weights)
+                products = self._completed(started or self._products(following))
+                loop.next(*(value for fragment in products for value in fragment), *result.rows.values)
+            *products, state = _split(loop.results, sizes)
+            rows = _Rows.of(state)
+        return self._running(self._scores(products, const_int(I32, last * self.positions)), rows).rows
+
+    def _first_products(self, *, with_values: bool = False) -> list[list[Value]]:
+        """Q @ K of the first tile, while the second one, and with values the first tile of V, are being copied."""
+        b, first = self.b, const_int(I32, 0)
+        self._copy_keys(first)
         self.operations.commit(b)
-        with b.loop(0, tiles, carry=rows.values, name="tile") as loop:
-            number = b.cast("trunc", loop.index, I32)
-            self._wait_for_copies()
-            if tiles > 1:
-                self._copy_keys(b.add(number, 1), checked=True)
-            self.operations.commit(b)
-            scores = self._scores(self._completed(self._products(number)), b.mul(number, self.positions))
-            loop.next(*self._running(scores, _Rows.of(loop.carried)).rows.values)
-        return _Rows.of(loop.results)
+        self._wait_for_copies()
+        if with_values:
+            self._copy_values(first)
+        if self.tiles > 1:
+            self._copy_keys(const_int(I32, 1))
+        self.operations.commit(b)
+        return self._completed(self._products(first))
 
     def _pass_with_values(self, rows: _Rows, step: _StepEmitter) -> tuple[list[Value], _Rows]:
         """A pass over K and V; the products of a tile with V run during the softmax of the next one.
@@ -191,20 +212,13 @@ class _AttentionKernel:
         Returns:
             The sums, and the state of the rows after.
         """
-        b, tiles, last = self.b, self.tiles, self.tiles - 1
+        b, last = self.b, self.tiles - 1
         zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4)
-        count, first = len(zeros), const_int(I32, 0)
-        self._copy_keys(first)
-        self.operations.commit(b)
-        self._wait_for_copies()
-        self._copy_values(first)
-        if tiles > 1:
-            self._copy_keys(const_int(I32, 1))
-        self.operations.commit(b)
-        start = step(self._scores(self._completed(self._products(first)), first), rows)
+        products = self._first_products(with_values=True)
+        start = step(self._scores(products, const_int(I32, 0)), rows)
         sums, weights, rows = zeros, self._fragments(start.weights), start.rows
         if last:
-            sizes = [count, len(weights), len(rows.values)]
+            sizes = [len(sums), len(weights), len(rows.values)]
             with b.loop(0, last, carry=[*sums, *weights, *rows.values], name="tile") as loop:
                 sums, weights, state = _split(loop.carried, sizes)
                 number = b.cast("trunc", loop.index, I32)
