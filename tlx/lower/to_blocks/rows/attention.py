@@ -3,9 +3,11 @@
     copy the rows of Q to shared memory
     for tiles of positions        those of K, and of V, are copied to one of two stages
       S = f(Q @ K)                each warp its rows
-      sums += P @ V               of the tile before: the tensor cores compute it during the softmax of S
-      P = softmax of S            rows are spread over four threads; the registers of two products, side by side, are
-                                  those of a left operand
+      P = softmax of S            rows are spread over four threads
+      sums += P @ V               the registers of two products, side by side, are those of a left operand
+
+If a multiprocessor runs one block at once, whose groups of warps wait for the same tiles, tensor cores would be idle
+during the softmax. Then the products with V run during the softmax of the next tile.
 
 The maximum and the sum of a row are known when all of its scores are. If the program permits the division to be done
 last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled down when it grows:
@@ -129,6 +131,7 @@ class _AttentionKernel:
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
         self.column = b.mul(quad, 2)
         self.positions = plan.positions
+        self.overlaps = plan.group is not None and plan.resident(kernel.grid) == 1
         self.tiles = -(-scores.n // plan.positions)
         self.depth = -(-scores.k // DEPTH)
         self.outputs = -(-product.n // DEPTH) * 2
@@ -146,15 +149,15 @@ class _AttentionKernel:
             self.operations.barrier(b)
             self.kept = [self._query(0, step) for step in range(self.depth)]
         if self.problem.is_reassociated:
-            sums, rows = self._pass_with_values(self._start(), self._running)
+            sums, rows = self._pass(self._start(), self._running, with_values=True)
             inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
             self._store([b.binary("fmul", value, inverse[self._row_of(k)]) for k, value in enumerate(sums)])
             return
-        rows = self._pass(self._start())
+        _, rows = self._pass(self._start(), self._running, with_values=False)
         totals = self._totals(rows)
         self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
         self.operations.barrier(b)
-        sums, _ = self._pass_with_values(_Rows(rows.largest, totals), self._quotients)
+        sums, _ = self._pass(_Rows(rows.largest, totals), self._quotients, with_values=True)
         self._store(sums)
 
     def _start(self) -> _Rows:
@@ -166,28 +169,73 @@ class _AttentionKernel:
         fragment, within = divmod(number, self.outputs * 4)
         return 2 * fragment + within % 4 // 2
 
-    def _pass(self, rows: _Rows) -> _Rows:
-        """The maxima and sums of the rows, by a pass over K; the scores of the next tile are computed meanwhile."""
-        b, last = self.b, self.tiles - 1
-        products = self._first_products()
-        sizes = [*map(len, products), len(rows.values)]
-        if last:
-            carry = [*(value for fragment in products for value in fragment), *rows.values]
-            with b.loop(0, last, carry=carry, name="tile") as loop:
-                *products, state = _split(loop.carried, sizes)
-                number = b.cast("trunc", loop.index, I32)
+    def _pass(self, rows: _Rows, step: _StepEmitter, *, with_values: bool) -> tuple[list[Value], _Rows]:
+        """A pass over all positions.
+
+        Args:
+            rows: The state of the rows before.
+            step: From the scores of a tile (by the thread's row) and the state of the rows: the weights, and so on.
+            with_values: Whether the pass multiplies with V.
+
+        Returns:
+            The sums, none without values, and the state of the rows after.
+        """
+        if self.overlaps:
+            return self._overlapped_pass(rows, step) if with_values else ([], self._overlapped_scores(rows, step))
+        b, first = self.b, const_int(I32, 0)
+        zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4 * with_values)
+        sizes = [len(zeros), len(rows.values)]
+        self._copy_keys(first)
+        if with_values:
+            self._copy_values(first)
+        self.operations.commit(b)
+        with b.loop(0, self.tiles, carry=[*zeros, *rows.values], name="tile") as loop:
+            sums, state = _split(loop.carried, sizes)
+            number = b.cast("trunc", loop.index, I32)
+            self._wait_for_copies()
+            if self.tiles > 1:
                 following = b.add(number, 1)
+                with b.if_block(b.icmp("ult", following, self.tiles), "copy"):
+                    self._copy_keys(following)
+                    if with_values:
+                        self._copy_values(following)
+                    self.operations.commit(b)
+            scores = self._scores(self._completed(self._products(number)), b.mul(number, self.positions))
+            result = step(scores, _Rows.of(state))
+            if with_values:
+                sums = self._scaled(sums, result.factors)
+                sums = self._completed([self._with_values(sums, self._fragments(result.weights), number)])[0]
+            loop.next(*sums, *result.rows.values)
+        sums, state = _split(loop.results, sizes)
+        return sums, _Rows.of(state)
+
+    def _scaled(self, sums: list[Value], factors: list[Value]) -> list[Value]:
+        """The sums times the factors of their rows, if there are any."""
+        if not factors:
+            return sums
+        return [self.b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
+
+    # Passes whose products overlap with the softmax --------------------------------------------------------------
+
+    def _overlapped_scores(self, rows: _Rows, step: _StepEmitter) -> _Rows:
+        """A pass over K, in which the scores of the next tile are computed during a step."""
+        b, last = self.b, self.tiles - 1
+        (products,) = self._first_products()
+        if last:
+            sizes = [len(products), len(rows.values)]
+            with b.loop(0, last, carry=[*products, *rows.values], name="tile") as loop:
+                products, state = _split(loop.carried, sizes)
+                number = b.cast("trunc", loop.index, I32)
                 self._wait_for_copies()
                 self._copy_keys(b.add(number, 2), checked=True)
                 self.operations.commit(b)
-                started = self._products(following) if self.plan.group is not None else None
-                result = self._running(self._scores(products, b.mul(number, self.positions)), _Rows.of(state))
+                started = self._products(b.add(number, 1))
+                result = step(self._scores([products], b.mul(number, self.positions)), _Rows.of(state))
                 self._finish(result.weights)
-                products = self._completed(started or self._products(following))
-                loop.next(*(value for fragment in products for value in fragment), *result.rows.values)
-            *products, state = _split(loop.results, sizes)
+                loop.next(*self._completed(started)[0], *result.rows.values)
+            products, state = _split(loop.results, sizes)
             rows = _Rows.of(state)
-        return self._running(self._scores(products, const_int(I32, last * self.positions)), rows).rows
+        return step(self._scores([products], const_int(I32, last * self.positions)), rows).rows
 
     def _first_products(self, *, with_values: bool = False) -> list[list[Value]]:
         """Q @ K of the first tile, while the second one, and with values the first tile of V, are being copied."""
@@ -202,16 +250,8 @@ class _AttentionKernel:
         self.operations.commit(b)
         return self._completed(self._products(first))
 
-    def _pass_with_values(self, rows: _Rows, step: _StepEmitter) -> tuple[list[Value], _Rows]:
-        """A pass over K and V; the products of a tile with V run during the softmax of the next one.
-
-        Args:
-            rows: The state of the rows before.
-            step: From the scores of a tile and the state of the rows: the weights, and so on.
-
-        Returns:
-            The sums, and the state of the rows after.
-        """
+    def _overlapped_pass(self, rows: _Rows, step: _StepEmitter) -> tuple[list[Value], _Rows]:
+        """A pass over K and V, in which the products of a tile with V are computed during the next step."""
         b, last = self.b, self.tiles - 1
         zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4)
         products = self._first_products(with_values=True)
@@ -239,23 +279,13 @@ class _AttentionKernel:
         self._copy_values(following)
         self._copy_keys(b.add(number, 2), checked=True)
         self.operations.commit(b)
-        if self.plan.group is None:  # the weights' registers are free before the scores need some
-            sums, products = self._with_values(sums, weights, number), self._products(following)
-        else:
-            products = self._products(following)
-            sums = self._with_values(sums, weights, number)
-        products = self._completed(products, pending=1)
+        started = self._products(following)
+        sums = self._with_values(sums, weights, number)
+        products = self._completed(started, pending=1)
         result = step(self._scores(products, b.mul(following, self.positions)), rows)
         self._finish(result.weights)
         sums, numbers = self._with_sums_complete(sums, result.weights)
-        if result.factors:
-            sums = [b.binary("fmul", value, result.factors[self._row_of(k)]) for k, value in enumerate(sums)]
-        return sums, self._fragments(numbers), result.rows
-
-    def _completed(self, sums: list[list[Value]], pending: int = 0) -> list[list[Value]]:
-        """Sums when their products are complete; so many that were started last may be pending."""
-        group = self.plan.group
-        return sums if group is None else [group.operations.complete(self.b, acc, pending) for acc in sums]
+        return self._scaled(sums, result.factors), self._fragments(numbers), result.rows
 
     def _with_sums_complete(
         self, sums: list[Value], weights: list[list[Value]]
@@ -271,12 +301,17 @@ class _AttentionKernel:
     def _finish(self, weights: list[list[Value]]) -> None:
         """Compute weights before what follows, by a branch: assemblers move waiting for products before arithmetic."""
         b = self.b
-        if self.plan.group is None:
-            return
         total = self._tree(self._added, [self._tree(self._added, line) for line in weights])
         flag = emit_fcmp(b, "olt", total, zero(FLOAT))
         with b.if_block(b.icmp("ne", self.operations.ballot(b, flag, self.kernel.grid.warp), 0), "never"):
             self.operations.subgroup_barrier(b, self.kernel.grid.warp)
+
+    # Copies, and waiting ----------------------------------------------------------------------------------------
+
+    def _completed(self, sums: list[list[Value]], pending: int = 0) -> list[list[Value]]:
+        """Sums when their products are complete; so many that were started last may be pending."""
+        group = self.plan.group
+        return sums if group is None else [group.operations.complete(self.b, acc, pending) for acc in sums]
 
     def _wait_for_copies(self) -> None:
         """Wait until copies have arrived, and until all warps have read what the next ones overwrite."""
