@@ -94,9 +94,9 @@ class WarpgroupOperations:
         """wgmma.wait_group of all but the last group."""
         assembly(b, "wgmma.wait_group.sync.aligned 1;", "~{memory}", VOID, [])
 
-    def complete(self, b: Builder, acc: Sequence[Value], pending: int = 0) -> list[Value]:
-        """wgmma.wait_group; the sums pass through, so that nothing reads them before."""
-        return _with_sums(b, f"wgmma.wait_group.sync.aligned {pending};", acc, [])
+    def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
+        """wgmma.wait_group of all groups; the sums pass through, so that nothing reads them before."""
+        return _with_sums(b, "wgmma.wait_group.sync.aligned 0;", acc, [])
 
 
 def _descriptor(b: Builder, operand: SharedOperand) -> Value:

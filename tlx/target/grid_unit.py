@@ -325,8 +325,8 @@ class GroupOperations(Protocol):
         """Wait for all products but those of the last `multiply`."""
         ...
 
-    def complete(self, b: Builder, acc: Sequence[Value], pending: int = 0) -> list[Value]:
-        """The sums, when all products but those of so many last calls are complete; other values may be among them."""
+    def complete(self, b: Builder, acc: Sequence[Value]) -> list[Value]:
+        """The sums, when all products are complete."""
         ...
 
 

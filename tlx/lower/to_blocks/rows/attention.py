@@ -6,9 +6,6 @@
       P = softmax of S            rows are spread over four threads
       sums += P @ V               the registers of two products, side by side, are those of a left operand
 
-If a multiprocessor runs one block at once, whose groups of warps wait for the same tiles, tensor cores would be idle
-during the softmax. Then the products with V run during the softmax of the next tile.
-
 The maximum and the sum of a row are known when all of its scores are. If the program permits the division to be done
 last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled down when it grows:
 
@@ -131,7 +128,6 @@ class _AttentionKernel:
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
         self.column = b.mul(quad, 2)
         self.positions = plan.positions
-        self.overlaps = plan.group is not None and plan.resident(kernel.grid) == 1
         self.tiles = -(-scores.n // plan.positions)
         self.depth = -(-scores.k // DEPTH)
         self.outputs = -(-product.n // DEPTH) * 2
@@ -180,8 +176,6 @@ class _AttentionKernel:
         Returns:
             The sums, none without values, and the state of the rows after.
         """
-        if self.overlaps:
-            return self._overlapped_pass(rows, step) if with_values else ([], self._overlapped_scores(rows, step))
         b, first = self.b, const_int(I32, 0)
         zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4 * with_values)
         sizes = [len(zeros), len(rows.values)]
@@ -215,103 +209,12 @@ class _AttentionKernel:
             return sums
         return [self.b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
 
-    # Passes whose products overlap with the softmax --------------------------------------------------------------
-
-    def _overlapped_scores(self, rows: _Rows, step: _StepEmitter) -> _Rows:
-        """A pass over K, in which the scores of the next tile are computed during a step."""
-        b, last = self.b, self.tiles - 1
-        (products,) = self._first_products()
-        if last:
-            sizes = [len(products), len(rows.values)]
-            with b.loop(0, last, carry=[*products, *rows.values], name="tile") as loop:
-                products, state = _split(loop.carried, sizes)
-                number = b.cast("trunc", loop.index, I32)
-                self._wait_for_copies()
-                self._copy_keys(b.add(number, 2), checked=True)
-                self.operations.commit(b)
-                started = self._products(b.add(number, 1))
-                result = step(self._scores([products], b.mul(number, self.positions)), _Rows.of(state))
-                self._finish(result.weights)
-                loop.next(*self._completed(started)[0], *result.rows.values)
-            products, state = _split(loop.results, sizes)
-            rows = _Rows.of(state)
-        return step(self._scores([products], const_int(I32, last * self.positions)), rows).rows
-
-    def _first_products(self, *, with_values: bool = False) -> list[list[Value]]:
-        """Q @ K of the first tile, while the second one, and with values the first tile of V, are being copied."""
-        b, first = self.b, const_int(I32, 0)
-        self._copy_keys(first)
-        self.operations.commit(b)
-        self._wait_for_copies()
-        if with_values:
-            self._copy_values(first)
-        if self.tiles > 1:
-            self._copy_keys(const_int(I32, 1))
-        self.operations.commit(b)
-        return self._completed(self._products(first))
-
-    def _overlapped_pass(self, rows: _Rows, step: _StepEmitter) -> tuple[list[Value], _Rows]:
-        """A pass over K and V, in which the products of a tile with V are computed during the next step."""
-        b, last = self.b, self.tiles - 1
-        zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4)
-        products = self._first_products(with_values=True)
-        start = step(self._scores(products, const_int(I32, 0)), rows)
-        sums, weights, rows = zeros, self._fragments(start.weights), start.rows
-        if last:
-            sizes = [len(sums), len(weights), len(rows.values)]
-            with b.loop(0, last, carry=[*sums, *weights, *rows.values], name="tile") as loop:
-                sums, weights, state = _split(loop.carried, sizes)
-                number = b.cast("trunc", loop.index, I32)
-                sums, weights, rows = self._overlapped(number, sums, weights, _Rows.of(state), step)
-                loop.next(*sums, *weights, *rows.values)
-            sums, weights, state = _split(loop.results, sizes)
-            rows = _Rows.of(state)
-        self._wait_for_copies()
-        sums, _ = self._with_sums_complete(self._with_values(sums, weights, const_int(I32, last)), [])
-        return sums, rows
-
-    def _overlapped(
-        self, number: Value, sums: list[Value], weights: list[Value], rows: _Rows, step: _StepEmitter
-    ) -> tuple[list[Value], list[Value], _Rows]:
-        """Add the products of the weights and a tile of V (i32), and compute the weights of the next tile."""
-        b, following = self.b, self.b.add(number, 1)
-        self._wait_for_copies()
-        self._copy_values(following)
-        self._copy_keys(b.add(number, 2), checked=True)
-        self.operations.commit(b)
-        started = self._products(following)
-        sums = self._with_values(sums, weights, number)
-        products = self._completed(started, pending=1)
-        result = step(self._scores(products, b.mul(following, self.positions)), rows)
-        self._finish(result.weights)
-        sums, numbers = self._with_sums_complete(sums, result.weights)
-        return self._scaled(sums, result.factors), self._fragments(numbers), result.rows
-
-    def _with_sums_complete(
-        self, sums: list[Value], weights: list[list[Value]]
-    ) -> tuple[list[Value], list[list[Value]]]:
-        """The sums when their products are complete, and weights that are not narrowed before.
-
-        No instruction may define a left operand while products run: they would run one after the other.
-        """
-        values = [*(weight for line in weights for weight in line), *sums]
-        *lines, sums = _split(self._completed([values])[0], [*map(len, weights), len(sums)])
-        return sums, lines
-
-    def _finish(self, weights: list[list[Value]]) -> None:
-        """Compute weights before what follows, by a branch: assemblers move waiting for products before arithmetic."""
-        b = self.b
-        total = self._tree(self._added, [self._tree(self._added, line) for line in weights])
-        flag = emit_fcmp(b, "olt", total, zero(FLOAT))
-        with b.if_block(b.icmp("ne", self.operations.ballot(b, flag, self.kernel.grid.warp), 0), "never"):
-            self.operations.subgroup_barrier(b, self.kernel.grid.warp)
-
     # Copies, and waiting ----------------------------------------------------------------------------------------
 
-    def _completed(self, sums: list[list[Value]], pending: int = 0) -> list[list[Value]]:
-        """Sums when their products are complete; so many that were started last may be pending."""
+    def _completed(self, sums: list[list[Value]]) -> list[list[Value]]:
+        """Sums when their products are complete."""
         group = self.plan.group
-        return sums if group is None else [group.operations.complete(self.b, acc, pending) for acc in sums]
+        return sums if group is None else [group.operations.complete(self.b, acc) for acc in sums]
 
     def _wait_for_copies(self) -> None:
         """Wait until copies have arrived, and until all warps have read what the next ones overwrite."""
@@ -326,14 +229,9 @@ class _AttentionKernel:
         stage = b.binary("and", number, const_int(I32, STAGES - 1))
         return b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes + offset)))
 
-    def _copy_keys(self, number: Value, *, checked: bool = False) -> None:
-        """Start the copies of a tile of K with a number (i32), which may be beyond the last one if it is checked."""
-        b = self.b
-        if not checked:
-            self.keys.copy(b.mul(number, self.positions), self._stage(number, 0))
-            return
-        with b.if_block(b.icmp("ult", number, self.tiles), "copy"):
-            self._copy_keys(number)
+    def _copy_keys(self, number: Value) -> None:
+        """Start the copies of a tile of K with a number (i32)."""
+        self.keys.copy(self.b.mul(number, self.positions), self._stage(number, 0))
 
     def _copy_values(self, number: Value) -> None:
         """Start the copies of a tile of V with a number (i32)."""
