@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
-from tlx.legalize.nvidia.operations import BF16, BYTES, F16, F64, F64_WIDE, TF32, NvidiaOperations, power_of_two
+from tlx.legalize.nvidia.operations import BF16, BYTES, ESTIMATES, F16, F64, F64_WIDE, TF32, NvidiaOperations
 from tlx.legalize.nvidia.tensor_copies import TensorMemoryAccelerator
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, TF32_GROUP
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
@@ -30,6 +30,7 @@ _BLOCKS: Final = BlockCosts(
     transposed_tile=(0, 0),  # operands are read in either order
     copied_row=(12, 10),
     copied_element=6,
+    split_byte=0.1,  # by another kernel, where the product could read the input in place
     unreduced=0,  # products are reduced by kernels of their own
 )
 _GRID: Final = GridUnit(
@@ -71,7 +72,8 @@ TARGET: Final = Target(
     rounds=True,
     converts_half=True,
     converts_bfloat=True,
-    power_of_two=power_of_two,
+    extremes=True,
+    estimates=ESTIMATES,
     vector_bytes=16,
     registers=56,
     grid=_GRID,

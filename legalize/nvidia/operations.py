@@ -15,7 +15,7 @@ from tlx.ir.module import Raw
 from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, PTR, VOID, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Keyword, Text, Value, const_int
 from tlx.target.grid_unit import BlockShape, FragmentProduct
-from tlx.target.hardware import Sign
+from tlx.target.hardware import FloatEstimates, Sign
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -137,14 +137,22 @@ def _passed_by_value(function: Function) -> list[int]:
     return [number for number, a in enumerate(function.arguments, 1) if a.attributes.startswith("byval")]
 
 
-def power_of_two(b: Builder, x: Value) -> Value:
-    """ex2.approx.f32 of each element."""
-    assert isinstance(x.type, VectorType)
-    result: Value = Keyword(x.type, "undef")
-    for k in range(x.type.count):
-        element = b.extract_element(x, k)
-        result = b.insert_element(result, b.call_named("llvm.nvvm.ex2.approx.f", FLOAT, [element], "power").value, k)
-    return result
+def _for_each(name: str) -> Callable[[Builder, Value], Value]:
+    """An intrinsic of a float, of each element of a register."""
+
+    def emit(b: Builder, x: Value) -> Value:
+        assert isinstance(x.type, VectorType)
+        result: Value = Keyword(x.type, "undef")
+        for k in range(x.type.count):
+            element = b.extract_element(x, k)
+            result = b.insert_element(result, b.call_named(f"llvm.nvvm.{name}", FLOAT, [element], "estimate").value, k)
+        return result
+
+    return emit
+
+
+ESTIMATES: Final = FloatEstimates(_for_each("ex2.approx.ftz.f"), _for_each("rcp.approx.ftz.f"), _for_each("saturate.f"))
+"""ex2.approx.ftz.f32, rcp.approx.ftz.f32 and cvt.sat.f32.f32, which becomes part of the instruction before."""
 
 
 def _in_space(b: Builder, pointer: Value, space: int) -> Value:

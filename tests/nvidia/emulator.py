@@ -109,9 +109,16 @@ def _wrappers() -> str:
     text += _mma("m16n8k8.row.col.tf32", "i32", "float", (4, 2, 4), "tf32")
     for kind, types in (("ss", "s8"), ("uu", "u8"), ("su", "s8.u8"), ("us", "u8.s8")):
         text += _mma(f"m16n8k32.row.col.{types}", "i32", "i32", (4, 2, 4), kind)
-    for name in ("ftz.f", "f"):
-        text += f"define float @nvvm.ex2.approx.{name}(float %x) {{\n  %r = call float @exp2f(float %x)\n"
-        text += "  ret float %r\n}\n"
+    text += "define float @nvvm.ex2.approx.ftz.f(float %x) {\n  %r = call float @exp2f(float %x)\n  ret float %r\n}\n"
+    text += "define float @nvvm.rcp.approx.ftz.f(float %x) {\n  %r = fdiv float 1.0, %x\n  ret float %r\n}\n"
+    text += """define float @nvvm.saturate.f(float %x) {
+  %is.above = fcmp ogt float %x, 0.0
+  %above = select i1 %is.above, float %x, float 0.0
+  %is.below = fcmp olt float %above, 1.0
+  %r = select i1 %is.below, float %above, float 1.0
+  ret float %r
+}
+"""
     text += _mma("m8n8k4.row.col.f64", "double", "double", (1, 1, 2), "f64")
     return text + _mma("wide", "double", "double", (4, 2, 4), "wide_f64").replace("@nvvm.mma.wide(", "@wide.doubles(")
 

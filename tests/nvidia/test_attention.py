@@ -95,6 +95,8 @@ def test_rounded_scores(run: Run) -> None:
     [
         ((1, 130, 200, 128, 72), "bfloat16", False),
         ((2, 128, 256, 64, 128), "bfloat16", True),
+        ((1, 64, 500, 128, 128), "bfloat16", True),
+        ((1, 64, 500, 128, 64), "float16", False),
         ((1, 64, 128, 64, 64), "float16", True),
     ],
     ids=str,

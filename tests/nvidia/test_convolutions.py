@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.nvidia.programs import Array, function, integers, tensor, typed
+from tests.nvidia.programs import Array, function, integers, lowered, tensor, typed
 from tests.nvidia.test_products import DTYPES
 from tests.semantics.contraction.programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.contraction.test_contractions import assert_same, evaluated
@@ -76,6 +76,7 @@ CASES = {
     "1x1": ("bfloat", (3, 24, 7, 7), (16, 24, 1, 1), 1),
     "floats": ("float", (2, 12, 9, 9), (10, 12, 3, 3), 2),
     "depthwise": ("bfloat", (2, 20, 9, 10), (20, 1, 3, 3), 1),
+    "strided-1x1": ("bfloat", (2, 16, 10, 12), (24, 16, 1, 1), 2),
     "groups": ("bfloat", (1, 48, 8, 8), (32, 24, 3, 3), 1),
 }
 
@@ -91,3 +92,9 @@ def test_layouts(run: Run, case: str, order: tuple[int, ...]) -> None:
     *_, found = run(text, *stored, found)
     want = exact(x, w, shape, stride).astype(DTYPES[element]).transpose(order)
     np.testing.assert_array_equal(found.astype(np.float64), want.astype(np.float64))
+
+
+def test_strided_windows_are_read_in_place() -> None:
+    """With channels last, the product reads every second pixel of the image itself."""
+    text, _ = convolved("bfloat", (8, 256, 28, 28), (128, 256, 1, 1), (0, 2, 3, 1), 2)
+    assert lowered(text, "sm_90a").count("define ptx_kernel") == 1

@@ -172,19 +172,44 @@ def test_layer_norm(run: Run, dtype: str, columns: int) -> None:
     np.testing.assert_allclose(y.astype(np.float64), want, rtol=error, atol=error)
 
 
-def test_extremes_of_exp(run: Run) -> None:
-    """Subnormal, infinite and undefined results, and those next to them."""
-    body = f"""{tensor("a", "x", "float", (4, 8))}
-  %r = call <32 x float> @llvm.tensor.exp(token %a)
-  store <32 x float> %r, ptr %y
+@pytest.mark.parametrize("name", ["exp", "exp2", "tanh", "sigmoid"])
+def test_extremes(run: Run, name: str) -> None:
+    """Subnormal, infinite and undefined results, both methods of tanh, and signed zeros."""
+    body = f"""{tensor("a", "x", "float", (6, 8))}
+  %r = call <48 x float> @llvm.tensor.{name}(token %a)
+  store <48 x float> %r, ptr %y
 """
     numbers = [0, -0.0, 1e-30, -1e-40, 1, -1, 88, 88.72, 88.722835, 88.7229, 89, 1e30, -87, -87.3, -87.34, -90, -103]
     numbers += [-103.9, -104.5, -110, -1e30, np.inf, -np.inf, np.nan, 0.5, -0.7, 20, -20, 60.5, -60.5, 3, -3]
-    x = np.array(numbers, np.float32).reshape(4, 8)
-    _, y = run(function(["x", "y"], body), x, np.zeros((4, 8), np.float32))
+    numbers += [0.54999, 0.55001, -0.55, 0.1, -0.3, 9, -9, 12, 127, 127.9, 128, -126, -127, -148.5, -151, 1e-4]
+    x = np.array(numbers, np.float32).reshape(6, 8)
+    _, y = run(function(["x", "y"], body), x, np.zeros((6, 8), np.float32))
+    wide = x.astype(np.float64)
     with np.errstate(over="ignore"):
-        want = np.exp(x.astype(np.float64)).astype(np.float32)
+        exact: Any = 1 / (1 + np.exp(-wide)) if name == "sigmoid" else getattr(np, name)(wide)
+        want = exact.astype(np.float32)
     np.testing.assert_allclose(y, want, rtol=4 * 2**-23, atol=2**-148)
+    assert (np.signbit(y) == np.signbit(want))[~np.isnan(x)].all()
+
+
+@pytest.mark.parametrize("columns", [40, 256])
+def test_quotients_of_rows(run: Run, columns: int) -> None:
+    """Rows are divided by one number each: by products, which are as exact, unless a number is too small or large."""
+    shape = (24, columns)
+    g = tlx.Graph("f")
+    g.output(g.divide(g.parameter("x", shape), g.parameter("d", (24, 1))))
+    x = normal(shape, np.float32)
+    x[:, ::7], x[:, 1::11] = -0.0, 0.0
+    x[1, 3], x[2, 5], x[3, 7], x[4, 9] = 1e-42, np.inf, np.nan, 1e38
+    x[5] *= np.float32(1e-30)
+    d = normal((24, 1), np.float32, 1)
+    d[6:12, 0] = [0.0, np.inf, np.nan, 1e-40, 3e38, -0.0]
+    d[12:16, 0] = [1.0, 3.0, 7.0, 16777215.0]
+    *_, y = run(g.text(), x, d, np.zeros(shape, np.float32))
+    with np.errstate(all="ignore"):
+        want = x / d
+    np.testing.assert_array_equal(y, want)
+    assert (np.signbit(y) == np.signbit(want))[~np.isnan(want)].all()
 
 
 def test_layer(run: Run) -> None:

@@ -65,6 +65,7 @@ def test_the_assembler_accepts_the_code(name: str, processor: str, tmp_path: Pat
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "warning" not in result.stderr.lower()
+    assert "serialized" not in result.stderr, result.stderr
     assert not re.search(r"[1-9]\d* bytes spill", result.stderr), result.stderr
 
 

@@ -169,6 +169,23 @@ class FloatInstructions:
 
 
 @dataclass(frozen=True, slots=True)
+class FloatEstimates:
+    """Instructions that estimate functions of floats, and one that is as fast as no other comparison.
+
+    They take registers of any number of floats.
+
+    Attributes:
+        power_of_two: (builder, x) -> 2^x with a relative error of 2^-22; zero below the normal numbers.
+        reciprocal: (builder, x) -> 1 / x with a relative error of 2^-23, zero of infinity and of numbers near it.
+        saturate: (builder, x) -> x, at least 0 and at most 1; 0 of NaN.
+    """
+
+    power_of_two: Callable[[Builder, Value], Value]
+    reciprocal: Callable[[Builder, Value], Value]
+    saturate: Callable[[Builder, Value], Value]
+
+
+@dataclass(frozen=True, slots=True)
 class Permutes:
     """Instructions that permute the elements of one register, or of two.
 
@@ -346,6 +363,8 @@ class BlockCosts:
         transposed_side: Rows and columns of a tile that is transposed.
         transposed_tile: To transpose such a tile: of 32-bit elements, and of narrower ones.
         copied_element: To copy a single element.
+        split_byte: To copy a byte of a convolution's input whose channels are contiguous so that its columns are,
+            additionally.
         deinterleaved: To deinterleave a register.
         stride2: To copy every second element of a row: its loop, each register; each byte that is read, and written.
         interleaved: Of a register of interleaved rows: to write it, and to load and merge a cache line. A matrix unit's
@@ -386,6 +405,7 @@ class BlockCosts:
     transposed_side: int = 16
     transposed_tile: tuple[float, float] = (128, 200)
     copied_element: float = 1.5
+    split_byte: float = 0
     deinterleaved: float = 8
     stride2: tuple[float, float, float, float] = (3, 4, 0.15, 0.05)
     interleaved: tuple[float, float] = (8, 2.5)

@@ -22,6 +22,7 @@ from tlx.target.hardware import (
     CompilerVersions,
     CoreModel,
     Dot,
+    FloatEstimates,
     FloatInstructions,
     HalfConversions,
     LoopFusionLimits,
@@ -109,6 +110,7 @@ class Target:
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
             and maxima select a constant NaN.
+        extremes: Whether `llvm.minimum` and `llvm.maximum` of floats are instructions; else comparisons and selections.
         funnel_shifts: Whether LLVM's `fshl` and `fshr` of i64 are right; else single shifts are used.
         shuffles: Whether LLVM compiles all shuffles of vectors, and vectors of i1, of a program's own functions right;
             else such functions are compiled without vectors.
@@ -116,8 +118,7 @@ class Target:
         bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
             one.
         float_instructions: Instructions for mathematical functions, if there are any.
-        power_of_two: (builder, x) -> 2^x of a register of floats, with a relative error of 2^-22, also where that is
-            subnormal; None without such an instruction.
+        estimates: Instructions that estimate functions of floats, if there are any.
         permutes: Instructions that permute elements of registers, if there are any.
 
     Products:
@@ -182,12 +183,13 @@ class Target:
     half_conversions: HalfConversions | None = None
     rounds: bool = False
     selects_nan: bool = True
+    extremes: bool = False
     funnel_shifts: bool = True
     shuffles: bool = True
     saturates: bool = True
     bfloat_rounding: PairRounding | None = None
     float_instructions: FloatInstructions | None = None
-    power_of_two: Callable[[Builder, Value], Value] | None = None
+    estimates: FloatEstimates | None = None
     permutes: Permutes | None = None
 
     dots: tuple[Dot, ...] = ()

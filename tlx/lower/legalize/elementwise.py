@@ -123,7 +123,9 @@ def emit_elementwise(
         return convert_register(b, target, "fptosi", rounded, sources[0], element)
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
-    if operation.callee in _EXTREMES:
+    if operation.callee in _EXTREMES and not (
+        target.extremes and operation.callee in _NAN_EXTREMES and element == FLOAT
+    ):
         best = _extreme(b, operation.callee, registers[0], registers[1])
         if target.selects_nan or operation.callee not in _NAN_EXTREMES:
             return best

@@ -10,6 +10,16 @@ q1 is one of the two floats next to n/d, so that its remainder is exact, and q2 
 a positive d for the sign of zeros. So d has to be between 2^-24 and 2^24, and n zero or of magnitude between 2^-78 and
 2^78; if some element is outside, all of them are divided, and none is multiplied, as subnormal remainders are slow.
 
+On targets that have estimates, q1 is the sum of two products: with z, the float below 1/d, and x, what z lacks of 1/d.
+As x is not negative, zeros keep their sign.
+
+    q1 = n z + (n x),    q2 = q1 - (q1 d - n) y
+
+Comparisons take twice as long as products there, so n that are tiny, but not zero, are found by a sum, in which s is 0
+or 1 unless some n is tiny:
+
+    s = min(|n| 2^78, 1),    t = the sum of s - s s,    t = 0
+
 bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
 between two others, unless that quotient is denormal.
 
@@ -27,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import groupby
 from typing import Final
 
@@ -35,7 +45,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Local, Value, const_ints, zero
+from tlx.ir.values import Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     convert_register,
     even_and_odd,
@@ -54,6 +64,7 @@ from tlx.lower.legalize.math.division import (
     with_sign_of_quotient,
 )
 from tlx.lower.operations import Accuracy, ElementwiseOp
+from tlx.target.hardware import FloatEstimates
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")
@@ -74,6 +85,8 @@ def row_quotients(
 
 def is_quotient_by_product_better(target: Target, element: Type, divisors: Sequence[Value]) -> bool:
     """Whether quotients by splats are faster as products."""
+    if target.estimates is not None:
+        return element == FLOAT and all(isinstance(d.type, VectorType) and d.type.count > 1 for d in divisors)
     if target.float_instructions is None:
         return False
     if element == BFLOAT:
@@ -93,6 +106,8 @@ def divide_registers(
     The builder is in another block afterwards.
     """
     assert isinstance(divisor.type, VectorType)
+    if target.estimates is not None:
+        return _divided_by_estimates(b, target, target.estimates, numerators, divisor)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
     bits = _RangeChecks(b, I16 if element == BFLOAT else I32, divisor.type.count)
     rare = bits.outside_divisor_range(divisor)
@@ -124,6 +139,60 @@ def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: 
         remainder = lanes.multiply_add(quotient, divisor, lanes.negative(numerator))
         quotient = lanes.multiply_add(lanes.negative(remainder), inverse, quotient)
     return quotient
+
+
+def _divided_by_estimates(
+    b: Builder, target: Target, estimates: FloatEstimates, numerators: Sequence[Value], divisor: Value
+) -> list[Value]:
+    """Quotients of registers of float by a splat; what depends on that alone is computed once for a row, by LLVM."""
+    assert isinstance(divisor.type, VectorType)
+    lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
+    inverse = lanes.div(1.0, divisor)
+    one = lanes.number(1.0)
+    is_above = lanes.compare("ogt", b.fma(inverse, divisor, lanes.number(-1.0)), 0.0)
+    before = lanes.from_bits(lanes.integer_op("add", lanes.bits(inverse), -1))
+    lower = lanes.choose(is_above, before, inverse)
+    lost = lanes.mul(b.fma(lanes.negative(lower), divisor, one), inverse)
+    tiny: Value | None = None
+    largest: Value | None = None
+    results: list[Value] = []
+    for numerator in numerators:
+        quotient = b.fma(numerator, lower, lanes.mul(numerator, lost))
+        excess = b.fma(quotient, divisor, lanes.negative(numerator))
+        results.append(b.fma(lanes.negative(excess), inverse, quotient))
+        size = lanes.magnitude(numerator)
+        share = estimates.saturate(b, lanes.mul(size, 2.0**_MAX_NUMERATOR_EXPONENT))
+        rest = b.fma(lanes.negative(share), share, share)
+        tiny = rest if tiny is None else lanes.add(tiny, rest)
+        largest = size if largest is None else _larger(b, largest, size)
+    assert tiny is not None
+    assert largest is not None
+    elements = [[b.extract_element(x, k) for k in range(divisor.type.count)] for x in (tiny, largest)]
+    single = LaneArithmetic(b, 1, FLOAT)
+    total, most = reduce(partial(b.binary, "fadd"), elements[0]), reduce(partial(_larger, b), elements[1])
+    rare = b.binary(
+        "or", _compared(single, "une", total, 0.0), _compared(single, "ugt", most, 2.0**_MAX_NUMERATOR_EXPONENT)
+    )
+    far = _RangeChecks(b, I32, 1).outside_divisor_range(_single(b, b.extract_element(divisor, 0)))
+    divisors = [divisor] * len(numerators)
+    return either(
+        single,
+        b.binary("or", rare, far),
+        lambda: divided(b, target, _DIVISION, FLOAT, numerators, divisors),
+        lambda: results,
+    )
+
+
+def _larger(b: Builder, x: Value, y: Value) -> Value:
+    return b.call_intrinsic("llvm.maximum", [x.type], x.type, [x, y])
+
+
+def _single(b: Builder, number: Value) -> Value:
+    return b.insert_element(Keyword(VectorType(1, number.type), "undef"), number, 0)
+
+
+def _compared(lanes: LaneArithmetic, predicate: str, number: Value, other: float) -> Value:
+    return lanes.compare(predicate, _single(lanes.b, number), other)
 
 
 def _bfloat_quotients(b: Builder, target: Target, numerators: Sequence[Value], divisor: Value) -> list[Value]:

@@ -33,8 +33,8 @@ from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, size_of
 from tlx.lower.to_blocks.loops import MOST_REPEATED, bounds_of, index_of, is_repeated
 from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
-from tlx.lower.to_blocks.rows.attention import has_attention_kernel
 from tlx.lower.to_blocks.rows.attention_match import AttentionSearch
+from tlx.lower.to_blocks.rows.attention_plan import has_attention_kernel
 from tlx.lower.to_blocks.rows.row_fusion import has_one_stride, private_rows
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.problem import RowFusion

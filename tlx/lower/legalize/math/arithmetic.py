@@ -34,7 +34,7 @@ from tlx.ir.rewrite import split_block
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.lower.operations import FULL_ACCURACY, Accuracy
-from tlx.target.hardware import FloatInstructions
+from tlx.target.hardware import FloatEstimates, FloatInstructions
 from tlx.target.target import Target
 
 Operand = Value | float
@@ -53,7 +53,7 @@ class LaneArithmetic:
         float_instructions: The target's instructions for registers of this size.
         accuracy: How accurate the results must be.
         big_endian: Whether the upper word of a double is the first of two.
-        power_of_two: The target's instruction for 2^x of floats, if it has one.
+        estimates: The target's instructions that estimate functions of floats, if it has any.
     """
 
     b: Builder
@@ -62,7 +62,7 @@ class LaneArithmetic:
     float_instructions: FloatInstructions | None = None
     accuracy: Accuracy = FULL_ACCURACY
     big_endian: bool = False
-    power_of_two: Callable[[Builder, Value], Value] | None = None
+    estimates: FloatEstimates | None = None
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None
-    return LaneArithmetic(b, type_.count, element, instructions, accuracy, target.big_endian, target.power_of_two)
+    return LaneArithmetic(b, type_.count, element, instructions, accuracy, target.big_endian, target.estimates)
 
 
 def _signed(number: int, bits: int) -> int:

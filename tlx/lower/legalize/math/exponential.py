@@ -25,9 +25,11 @@ nothing has to be clamped:
 
     t = x / ln 2,  r = fraction t,  e^x = 2^(t - r) (1 + r p(r))
 
-On targets with an instruction for 2^t, of error 2^-22, t is x / ln 2 rounded to a float, and with what it lacks
+On targets that estimate 2^t with an error of 2^-22,
 
-    e^x = 2^t (1 + ln 2 (x / ln 2 - t))
+    e^x = 2^n 2^t,       n = round(x / ln 2) between -126 and 126,  t = x / ln 2 - n
+
+where t is below -24 if e^x is less than the subnormal numbers.
 
 On targets with a table lookup, n of e^x for floats is a multiple of 1/32, and 2^fraction is one of 32 table entries:
 
@@ -58,6 +60,10 @@ Near zero c0 is 0 and c1 is 1, so that the relative error stays small. In the la
 most 1.2 ulp of a float. The coefficients are minimax approximations of the relative error by Remez's algorithm in 120
 bits, rounded afterwards: 2^-23.8 with 32 intervals and degree 5; 2^-14.1 with 16 and degree 3, for results of 16 bits.
 
+On targets that estimate 2^t and 1 / d, tanh |x| = 1 - 2 / (1 + e^(2|x|)) from 0.55 on, where that is more than 1/2: the
+error of e^(2|x|) counts three eighths at most. Below, x + x³ p(x²) has a minimax polynomial of degree 3, whose error
+is 2^-24.7.
+
 For doubles each of E, M and the denominators is kept with its rounding error, and q = a / d of the rounded a and d is
 corrected by the errors a' and d':
 
@@ -70,11 +76,9 @@ of the last sum, and the error of r.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.builder import Builder
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import (
     LaneArithmetic,
@@ -92,12 +96,14 @@ from tlx.lower.legalize.math.arithmetic import (
     scale_by_power_of_two,
     two_sum,
 )
-from tlx.target.hardware import FloatInstructions
+from tlx.target.hardware import FloatEstimates, FloatInstructions
 
 LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 """1 / ln 2."""
 _LOG2_E_SINGLE: Final = float.fromhex("0x1.715476p+0")
-_BELOW_128: Final = float.fromhex("0x1.fffffep+6")
+_LARGEST_EXPONENT: Final = 126
+_ROUNDING: Final = 1.5 * 2**23 + 127
+"""Added to a number, it rounds that to an integer n; the sum's bits end in those of n + 127, the exponent of 2^n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +174,8 @@ def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
     if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
         return round_scaled(lanes, _short_exp(lanes, lanes.float_instructions, x))
-    if lanes.single and lanes.power_of_two is not None:
-        return _by_instruction(lanes, lanes.power_of_two, x)
+    if lanes.single and lanes.estimates is not None:
+        return _power_by_estimates(lanes, lanes.estimates, x, LOG2_E)
     parameters = exponential_parameters(lanes)
     bounded = _bounded(lanes, x, parameters.lowest, parameters.overflow)
     if lanes.single and lanes.float_instructions is not None:
@@ -192,15 +198,17 @@ def _power(lanes: LaneArithmetic, x: Value, fraction: Value, n: RoundedNumber, o
     return lanes.choose(lanes.compare("olt", x, overflow), result, lanes.add(x, math.inf))
 
 
-def _by_instruction(lanes: LaneArithmetic, power_of_two: Callable[[Builder, Value], Value], x: Value) -> Value:
-    """e^x on targets that compute 2^t: with the part of x / ln 2 that t, rounded and below 128, lacks."""
-    b, x = lanes.b, lanes.at_least(x, SINGLE.lowest)
-    t = lanes.at_most(lanes.mul(x, LOG2_E), _BELOW_128)
-    high = lanes.number(_LOG2_E_SINGLE)
-    rest = b.fma(x, lanes.number(LOG2_E - _LOG2_E_SINGLE), b.fma(x, high, lanes.negative(t)))
-    power = power_of_two(b, t)
-    result = b.fma(power, lanes.mul(rest, math.log(2)), power)
-    return lanes.choose(lanes.compare("ogt", x, SINGLE.overflow), math.inf, result)
+def _power_by_estimates(lanes: LaneArithmetic, estimates: FloatEstimates, x: Value, log2: float) -> Value:
+    """The power with exponent x of a number, given by its binary logarithm: e or 2."""
+    span = 2 * _LARGEST_EXPONENT
+    share = estimates.saturate(lanes.b, lanes.multiply_add(x, log2 / span, 0.5))
+    word = lanes.multiply_add(share, span, _ROUNDING - _LARGEST_EXPONENT)
+    high = _LOG2_E_SINGLE if log2 == LOG2_E else log2
+    t = lanes.b.fma(x, lanes.number(high), lanes.negative(lanes.sub(word, _ROUNDING)))
+    if high != log2:
+        t = lanes.b.fma(x, lanes.number(log2 - high), t)
+    scale = lanes.from_bits(lanes.integer_op("shl", lanes.bits(word), lanes.fraction))
+    return lanes.mul(estimates.power_of_two(lanes.b, t), scale)
 
 
 def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
@@ -254,6 +262,8 @@ def expm1_of_reduced_less_r(lanes: LaneArithmetic, r: Value) -> Value:
 
 def exp2(lanes: LaneArithmetic, x: Value) -> Value:
     """2^x, exact where x is an integer."""
+    if lanes.single and lanes.estimates is not None:
+        return _power_by_estimates(lanes, lanes.estimates, x, 1.0)
     parameters = exponential_parameters(lanes)
     bounded = _bounded(lanes, x, parameters.lowest2, parameters.overflow2)
     n = round_to_step(lanes, bounded)
@@ -345,6 +355,9 @@ _SHORT_TANH_COEFFICIENTS: Final = (
         0x1.747fd8p-13 0x0p+0
     """),
 )
+_TANH_FAR: Final = 0.55
+_TANH_NEAR: Final = hex_floats("-0x1.555452p-2 0x1.10cef6p-3 -0x1.af7cc8p-5 0x1.0d5022p-6")
+"""(tanh(x) / x - 1) / x², by powers of x²."""
 TANH_TABLE: Final = TanhTable(9 / 32, 8.85, _TANH_COEFFICIENTS)
 SHORT_TANH_TABLE: Final = TanhTable(11 / 32, 5.3, _SHORT_TANH_COEFFICIENTS)
 
@@ -359,6 +372,10 @@ class CompensatedNumber:
 
 def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     """1 / (1 + e^-x)."""
+    if lanes.single and lanes.estimates is not None:
+        power = _power_by_estimates(lanes, lanes.estimates, lanes.negative_magnitude(x), LOG2_E)
+        numerator = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
+        return lanes.mul(numerator, lanes.estimates.reciprocal(lanes.b, lanes.add(power, 1.0)))
     if lanes.accuracy.for_bfloat and lanes.accuracy.flushes_subnormals and lanes.float_instructions is not None:
         return _flushed_sigmoid(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)
@@ -419,6 +436,8 @@ def _reduce_negative(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Va
 
 def tanh(lanes: LaneArithmetic, x: Value) -> Value:
     """The hyperbolic tangent; signed zeros are preserved. That of a small x, or of NaN, is x."""
+    if lanes.single and lanes.estimates is not None:
+        return _tanh_by_estimates(lanes, lanes.estimates, x)
     small = 2.0**-13 if lanes.single else 2.0**-28
     magnitude = lanes.magnitude(x)
     is_small = lanes.compare("olt", magnitude, small)
@@ -465,6 +484,16 @@ def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions,
     for coefficient in reversed(lower):
         result = lanes.multiply_add(result, v, coefficient)
     return result
+
+
+def _tanh_by_estimates(lanes: LaneArithmetic, estimates: FloatEstimates, x: Value) -> Value:
+    """The hyperbolic tangent on targets that estimate 2^t and 1 / d."""
+    size = lanes.magnitude(x)
+    power = estimates.power_of_two(lanes.b, lanes.mul(size, 2 * LOG2_E))
+    far = lanes.multiply_add(estimates.reciprocal(lanes.b, lanes.add(power, 1.0)), -2.0, 1.0)
+    square = lanes.mul(x, x)
+    near = lanes.multiply_add(lanes.mul(horner(lanes, square, _TANH_NEAR), square), size, size)
+    return lanes.with_sign_of(lanes.choose(lanes.compare("olt", size, _TANH_FAR), near, far), x)
 
 
 def _corrected(

@@ -536,6 +536,12 @@ class _SplitRegions(InputLayout):
         period = self.problem.regions.period
         return f"its rows are read in steps of {period}" if period > 1 else "its rows are not contiguous"
 
+    def cycles(self, target: Target) -> float:
+        """The estimated cycles to make the copy."""
+        size = math.prod(self.extents) * bytes_of(self.problem.x.element)
+        is_last = self.problem.channels > 0 and self.problem.x.dims[1].stride == 1
+        return super().cycles(target) + size * is_last * target.blocks.split_byte
+
     @property
     def _columns(self) -> int:
         """Largest number of elements of a region's row that are read."""

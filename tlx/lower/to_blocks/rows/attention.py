@@ -12,7 +12,7 @@ last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled d
     m' = max(m, S)    l = l exp(m - m') + sum of exp(S - m')    sums = sums exp(m - m') + exp(S - m') @ V
 
 Otherwise, a pass over K computes m and l in this way, and a second one computes the scores again, and the quotients
-that are narrowed and multiplied.
+that are narrowed and multiplied: exp(S - m) times the reciprocal of l, with an error of 2^-21.
 
 Lines in shared memory have 128 bytes, and are swizzled as those of products (`tlx.lower.to_blocks.staging`).
 """
@@ -21,164 +21,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import Final
 
 from tlx.ir.module import Module
-from tlx.ir.types import FLOAT, I8, I32, Type, VectorType, bytes_of
+from tlx.ir.types import FLOAT, I8, I32, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
 from tlx.lower.operations import emit_fcmp
-from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, all_of, as_index, row_tile
+from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile
+from tlx.lower.to_blocks.rows.attention_copies import CHUNK, LINE, Lines, Places
 from tlx.lower.to_blocks.rows.attention_match import Attention
+from tlx.lower.to_blocks.rows.attention_plan import COLUMNS, DEPTH, ROWS, STAGES, Plan, unit_of
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct, SharedOperand
+from tlx.target.grid_unit import GridUnit, SharedOperand
 
-_GROUP: Final = 4
-"""Warps of a group."""
-_CHUNK: Final = 16
-_PER_CHUNK: Final = 8
-_LINE: Final = 128
-_LINE_CHUNKS: Final = 8
-_STAGES: Final = 2
-_POSITIONS: Final = 64
-"""Positions of a tile of K and V, for products of fragments."""
-_GROUP_POSITIONS: Final = (64, 128)
-"""The same for products of groups: of rows of up to 64 elements, of which two blocks run at once, and of longer ones.
-
-On an H200, 16 heads of 4096 rows: of 64 elements 416 and 329 TFLOP/s, of 128 elements 408 and 462 (2026-11-29).
-"""
-_GROUPS: Final = 2
-"""Groups of a block, a power of two."""
-_REGISTERS: Final = 65536
-_OTHERS: Final = 32
-"""Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
-_DEPTH: Final = 16
-_ROWS: Final = 16
-_COLUMNS: Final = 8
-_LONGEST: Final = 256
-"""Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
-_WIDE: Final = 128
-"""Elements of a row of V from which a warp has 16 rows only."""
-_LOG2_E: Final = 1.4426950408889634
 _LOG2_E_HIGH: Final = 1.44269502162933349609375
-_LN_2: Final = 0.6931471805599453
 _LARGE: Final = 2.0**27
 """What rounding the product of log2(e) and numbers up to this loses is at most 8: powers of two, by which all powers of
 a row are then too large or small, remain in the range of all types. The differences of larger numbers, such as those
 by which masks are filled, are zero, or so large that their powers vanish with any factor, which is 1 then.
 """
-_LEAST_POWER: Final = -110.0
-"""exp of this is zero, as of everything below."""
-
-
-def _unit_of(grid: GridUnit, problem: Attention) -> FragmentProduct | None:
-    """The product of fragments for both products."""
-    operands = {(view.element, "f") for gemm in (problem.scores, problem.product) for view in (gemm.a, gemm.b)}
-    sizes = _ROWS, _COLUMNS, _DEPTH
-    for unit in grid.products:
-        if isinstance(unit, FragmentProduct) and (unit.rows, unit.columns, unit.depth) == sizes:
-            types = {(str(element), sign) for element, sign in operands}
-            if types == {unit.lhs} == {unit.rhs} and unit.accumulator == str(FLOAT):
-                return unit
-    return None
-
-
-def has_attention_kernel(grid: GridUnit, problem: Attention) -> bool:
-    """Whether there is a kernel: of 16-bit floats, with rows of Q, K and V that are aligned."""
-    scores, product = problem.scores, problem.product
-    lines = (scores.a, scores.b.transposed, product.b)
-    fits = all(view.is_row_major and view.row_stride % _PER_CHUNK == 0 for view in lines)
-    fits &= all(view.cols % _PER_CHUNK == 0 and view.cols <= _LONGEST for view in lines)
-    return fits and _unit_of(grid, problem) is not None and _Plan.of(grid, problem, 1).shared <= grid.shared_bytes
-
-
-def _group_of(grid: GridUnit, problem: Attention) -> GroupProduct | None:
-    """The product of groups for both products, if there is one; it is of the same types as that of fragments."""
-    unit, sizes = _unit_of(grid, problem), (_GROUP * _ROWS, _DEPTH)
-    groups = [g for g in grid.products if isinstance(g, GroupProduct) and (g.rows, g.depth) == sizes]
-    types = None if unit is None else (unit.lhs, unit.rhs, unit.accumulator)
-    return next((group for group in groups if (group.lhs, group.rhs, group.accumulator) == types), None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How a block computes its rows.
-
-    Attributes:
-        problem: What is computed.
-        fragments: Fragments of 16 rows of a warp.
-        warps: Warps of a block.
-        positions: Positions of a tile of K and V.
-        group: The product of groups of warps; None if each warp multiplies fragments.
-    """
-
-    problem: Attention
-    fragments: int
-    warps: int
-    positions: int
-    group: GroupProduct | None
-
-    @classmethod
-    def of(cls, grid: GridUnit, problem: Attention, iterations: int) -> _Plan:
-        """The first of the plans for which all multiprocessors have a block; else the last."""
-        group = _group_of(grid, problem)
-        is_narrow = problem.product.n <= _WIDE and problem.scores.k <= _WIDE
-        if group is not None and is_narrow:
-            positions = _GROUP_POSITIONS[_boxes(max(problem.scores.k, problem.product.n)) > 1]
-            plans = [cls(problem, 1, n * _GROUP, positions, group) for n in range(_GROUPS, 0, -1)]
-        else:
-            plans = [cls(problem, n, _GROUP, _POSITIONS, None) for n in ((2, 1) if is_narrow else (1,))]
-        plans = [plan for plan in plans if plan.shared <= grid.shared_bytes] or plans[-1:]
-        busy = grid.multiprocessors
-        return next((plan for plan in plans if -(-problem.scores.m // plan.rows) * iterations >= busy), plans[-1])
-
-    @property
-    def rows(self) -> int:
-        """Rows of a block."""
-        return self.warps * self.fragments * _ROWS
-
-    def resident(self, grid: GridUnit) -> int:
-        """Blocks that a multiprocessor runs at once at least."""
-        steps, outputs = (-(-size // _DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
-        held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
-        held += 4 * steps if self.group is not None else 0
-        by_registers = _REGISTERS // (self.warps * grid.warp * min(held + _OTHERS, 255))
-        return max(1, min(2, by_registers, grid.shared_bytes // self.shared))
-
-    @property
-    def query_bytes(self) -> int:
-        """Bytes of the rows of Q."""
-        return self.rows * _boxes(self.problem.scores.k) * _LINE
-
-    @property
-    def key_bytes(self) -> int:
-        """Bytes of a tile of K."""
-        return self.positions * _boxes(self.problem.scores.k) * _LINE
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of a stage: tiles of K and V."""
-        return self.key_bytes + self.positions * _boxes(self.problem.product.n) * _LINE
-
-    @property
-    def shared(self) -> int:
-        """Bytes of shared memory."""
-        return self.query_bytes + _STAGES * self.stage_bytes
-
-
-def _boxes(columns: int) -> int:
-    """Lines of 128 bytes for so many columns."""
-    return -(-columns // (_LINE_CHUNKS * _PER_CHUNK))
 
 
 def attention_grid_kernel(
     module: Module, grid: GridUnit, problem: Attention, iterations: Iterations, name: str
 ) -> GridFacts:
     """Add the kernel of attention."""
-    plan = _Plan.of(grid, problem, prod(iterations.trips))
+    plan = Plan.of(grid, problem, prod(iterations.trips))
     leaves: list[Type] = []
     scalars: list[Type] = []
     for gemm in (problem.scores, problem.product):
@@ -199,128 +72,65 @@ class _Rows:
     largest: list[Value]
     totals: list[Value]
 
+    @classmethod
+    def of(cls, values: Sequence[Value]) -> _Rows:
+        """From the maxima and the sums."""
+        half = len(values) // 2
+        return cls(list(values[:half]), list(values[half:]))
 
-class _Lines:
-    """Lines of an operand in memory, and how the block's threads copy them to shared memory.
+    @property
+    def values(self) -> list[Value]:
+        """The maxima and the sums."""
+        return [*self.largest, *self.totals]
 
-    Args:
-        kernel: The kernel.
-        view: The operand, whose rows are the lines.
-        number: Position among the kernel's pointers.
-        count: Lines of a tile.
-        warps: Warps of the block.
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a tile of scores gives.
+
+    Attributes:
+        weights: The weights of each row, not narrowed yet.
+        rows: The state of the rows.
+        factors: What the sums of each row are scaled by; none if they stay.
     """
 
-    def __init__(self, kernel: GridKernel, view: MatrixView, number: int, count: int, warps: int) -> None:
-        self.kernel, self.view, self.pointer, self.count = kernel, view, kernel.pointers[number], count
-        self.alignment = min(_CHUNK, kernel.iterations.alignments[number])
-        b, threads = kernel.b, warps * kernel.grid.warp
-        self.boxes = _boxes(view.cols)
-        self.line, self.chunk = kernel.divided(kernel.thread, _LINE_CHUNKS)
-        self.step = threads // _LINE_CHUNKS
-        low = b.binary("and", self.line, const_int(I32, _LINE_CHUNKS - 1))
-        at = b.mul(b.binary("xor", self.chunk, low), _CHUNK)
-        self.within = b.add(b.mul(self.line, _LINE), at)
-        self.first = b.gep(view.element, self.pointer, as_index(b, b.mul(self.chunk, _PER_CHUNK)))
-
-    def copy(self, first: Value, to: Value) -> None:
-        """Start the copies of a tile, from a line (i32) on, to an address; lines beyond the last one become zero."""
-        b, view = self.kernel.b, self.view
-        line = b.add(first, self.line)
-        start = b.gep(view.element, self.first, b.mul(as_index(b, line), view.row_stride))
-        to = b.gep(I8, to, as_index(b, self.within))
-        size = bytes_of(view.element)
-        for number in range(self.count // self.step):
-            down = number * self.step
-            for box in range(self.boxes):
-                across = box * _LINE_CHUNKS * _PER_CHUNK
-                source = b.gep(view.element, start, down * view.row_stride + across)
-                checks: list[Value] = []
-                if view.rows % self.count:
-                    checks.append(b.icmp("ult", b.add(line, down), view.rows))
-                if view.cols - across < _LINE // size:
-                    checks.append(b.icmp("ult", self.chunk, (view.cols - across) // _PER_CHUNK))
-                inside = all_of(b, checks)
-                if inside is not None:
-                    source = b.select(inside, source, self.pointer)
-                self._copy_chunk(b.gep(I8, to, (box * self.count + down) * _LINE), source, inside)
-
-    def _copy_chunk(self, to: Value, source: Value, inside: Value | None) -> None:
-        """Copy a chunk, or zeros if it is not inside; asynchronously if it is aligned in memory."""
-        b, element = self.kernel.b, self.view.element
-        if self.alignment == _CHUNK:
-            valid = None if inside is None else b.select(inside, const_int(I32, _CHUNK), const_int(I32, 0))
-            self.kernel.grid.operations.copy(b, to, source, valid)
-            return
-        part = VectorType(self.alignment // bytes_of(element), element)
-        for at in range(0, _CHUNK, self.alignment):
-            value: Value = b.load(part, b.gep(I8, source, at), self.alignment)
-            if inside is not None:
-                value = b.select(inside, value, zero(part))
-            b.store(value, b.gep(I8, to, at), self.alignment)
+    weights: list[list[Value]]
+    rows: _Rows
+    factors: list[Value]
 
 
-class _Places:
-    """Offsets in shared memory of the fragments that a thread loads: of 16 lines, and of two chunks of these.
+_StepEmitter = Callable[[list[list[Value]], _Rows], _Step]
 
-    Args:
-        kernel: The kernel.
-        lines_first: Whether the second of the four matrices has the next eight lines, rather than the next chunk.
-    """
 
-    def __init__(self, kernel: GridKernel, *, lines_first: bool) -> None:
-        b = kernel.b
-        _, lane = kernel.divided(kernel.thread, kernel.grid.warp)
-        low, second, third = (
-            b.binary("and", b.binary("lshr", lane, const_int(I32, shift)), const_int(I32, mask))
-            for shift, mask in ((0, 7), (3, 1), (4, 1))
-        )
-        lines, chunk = (second, third) if lines_first else (third, second)
-        line = b.mul(b.add(low, b.mul(lines, _LINE_CHUNKS)), _LINE)
-        swizzled = b.mul(b.binary("xor", low, chunk), _CHUNK)
-        self.offsets = [
-            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * _CHUNK)))
-            for pair in range(_LINE_CHUNKS // 2)
-        ]
-
-    def address(self, kernel: GridKernel, tile: Value, lines: int, line: int, pair: int) -> Value:
-        """Address of what the thread loads.
-
-        Args:
-            kernel: The kernel.
-            tile: Address of the tile.
-            lines: Its lines.
-            line: The first line.
-            pair: Number of the pair of chunks.
-        """
-        box, within = divmod(pair, len(self.offsets))
-        start = kernel.b.gep(I8, tile, as_index(kernel.b, self.offsets[within]))
-        return kernel.b.gep(I8, start, (box * lines + line) * _LINE)
+def _split(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
+    """Values in lists of some sizes."""
+    iterator = iter(values)
+    return [list(islice(iterator, size)) for size in sizes]
 
 
 class _AttentionKernel:
     """Emits the kernel."""
 
-    def __init__(self, kernel: GridKernel, plan: _Plan) -> None:
+    def __init__(self, kernel: GridKernel, plan: Plan) -> None:
         self.kernel, self.plan, self.problem = kernel, plan, plan.problem
         self.b, self.operations = kernel.b, kernel.grid.operations
         b, scores, product = self.b, self.problem.scores, self.problem.product
-        unit = _unit_of(kernel.grid, self.problem)
+        unit = unit_of(kernel.grid, self.problem)
         assert unit is not None
         self.unit, self.shared = unit, self.operations.shared(b)
-        self.queries = _Lines(kernel, scores.a, 1, plan.rows, plan.warps)
-        self.keys = _Lines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
-        self.values = _Lines(kernel, product.b, 3, plan.positions, plan.warps)
-        self.left, self.right = _Places(kernel, lines_first=True), _Places(kernel, lines_first=False)
+        self.queries = Lines(kernel, scores.a, 1, plan.rows, plan.warps)
+        self.keys = Lines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
+        self.values = Lines(kernel, product.b, 3, plan.positions, plan.warps)
+        self.left, self.right = Places(kernel, lines_first=True), Places(kernel, lines_first=False)
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         group, quad = kernel.divided(self.lane, 4)
-        self.warp_line = b.mul(warp, plan.fragments * _ROWS)
+        self.warp_line = b.mul(warp, plan.fragments * ROWS)
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
         self.column = b.mul(quad, 2)
         self.positions = plan.positions
         self.tiles = -(-scores.n // plan.positions)
-        self.depth = -(-scores.k // _DEPTH)
-        self.outputs = -(-product.n // _DEPTH) * 2
+        self.depth = -(-scores.k // DEPTH)
+        self.outputs = -(-product.n // DEPTH) * 2
         self.kept: list[list[Value]] = []
 
     # The kernel ------------------------------------------------------------------------------------------------
@@ -334,17 +144,16 @@ class _AttentionKernel:
             self.operations.wait(b, 0)
             self.operations.barrier(b)
             self.kept = [self._query(0, step) for step in range(self.depth)]
-        sums: list[Value] = [zero(FLOAT)] * (plan.fragments * self.outputs * 4)
         if self.problem.is_reassociated:
-            sums, rows = self._pass(sums, self._start(), self._running, with_values=True)
+            sums, rows = self._pass(self._start(), self._running, with_values=True)
             inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
             self._store([b.binary("fmul", value, inverse[self._row_of(k)]) for k, value in enumerate(sums)])
             return
-        _, rows = self._pass([], self._start(), self._counted, with_values=False)
+        _, rows = self._pass(self._start(), self._running, with_values=False)
         totals = self._totals(rows)
         self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
         self.operations.barrier(b)
-        sums, _ = self._pass(sums, _Rows(rows.largest, totals), self._quotients, with_values=True)
+        sums, _ = self._pass(_Rows(rows.largest, totals), self._quotients, with_values=True)
         self._store(sums)
 
     def _start(self) -> _Rows:
@@ -356,83 +165,101 @@ class _AttentionKernel:
         fragment, within = divmod(number, self.outputs * 4)
         return 2 * fragment + within % 4 // 2
 
-    def _pass(
-        self,
-        sums: list[Value],
-        rows: _Rows,
-        step: Callable[[list[Value], list[list[Value]], _Rows], tuple[list[Value], list[list[Value]], _Rows]],
-        *,
-        with_values: bool,
-    ) -> tuple[list[Value], _Rows]:
+    def _pass(self, rows: _Rows, step: _StepEmitter, *, with_values: bool) -> tuple[list[Value], _Rows]:
         """A pass over all positions.
 
         Args:
-            sums: The sums before.
             rows: The state of the rows before.
-            step: From the sums, the scores of a tile (by the thread's row) and the state of the rows: the sums, the
-                left operand of the product with V, and the state.
+            step: From the scores of a tile (by the thread's row) and the state of the rows: the weights, and so on.
             with_values: Whether the pass multiplies with V.
-        """
-        b, plan, tiles, count = self.b, self.plan, self.tiles, len(sums)
-        self._copy_stage(const_int(I32, 0), const_int(I32, 0), with_values=with_values)
-        carry = [*sums, *rows.largest, *rows.totals]
-        with b.loop(0, tiles, carry=carry, name="tile") as loop:
-            number = b.cast("trunc", loop.index, I32)
-            sums, state = loop.carried[:count], loop.carried[count:]
-            rows = _Rows(state[: len(state) // 2], state[len(state) // 2 :])
-            self.operations.wait(b, 0)
-            if plan.group is not None:
-                plan.group.operations.fence(b)
-            self.operations.barrier(b)
-            current = b.binary("and", number, const_int(I32, _STAGES - 1))
-            if tiles > 1:
-                following = b.add(number, 1)
-                with b.if_block(b.icmp("ult", following, tiles), "copy"):
-                    other = b.binary("and", following, const_int(I32, _STAGES - 1))
-                    self._copy_stage(following, other, with_values=with_values)
-            stage = b.gep(I8, self.shared, as_index(b, b.add(b.mul(current, plan.stage_bytes), plan.query_bytes)))
-            scores = self._scores(stage, b.mul(number, self.positions))
-            sums, weights, rows = step(sums, scores, rows)
-            if with_values:
-                sums = self._with_values(sums, weights, b.gep(I8, stage, plan.key_bytes))
-            loop.next(*sums, *rows.largest, *rows.totals)
-        state = loop.results[count:]
-        return loop.results[:count], _Rows(state[: len(state) // 2], state[len(state) // 2 :])
 
-    def _copy_stage(self, number: Value, stage: Value, *, with_values: bool) -> None:
-        """Start the copies of a tile of positions to a stage (both i32)."""
-        b, plan = self.b, self.plan
-        to = b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes)))
-        first = b.mul(number, self.positions)
-        self.keys.copy(first, to)
+        Returns:
+            The sums, none without values, and the state of the rows after.
+        """
+        b, first = self.b, const_int(I32, 0)
+        zeros: list[Value] = [zero(FLOAT)] * (self.plan.fragments * self.outputs * 4 * with_values)
+        sizes = [len(zeros), len(rows.values)]
+        self._copy_keys(first)
         if with_values:
-            self.values.copy(first, b.gep(I8, to, plan.key_bytes))
+            self._copy_values(first)
         self.operations.commit(b)
+        with b.loop(0, self.tiles, carry=[*zeros, *rows.values], name="tile") as loop:
+            sums, state = _split(loop.carried, sizes)
+            number = b.cast("trunc", loop.index, I32)
+            self._wait_for_copies()
+            if self.tiles > 1:
+                following = b.add(number, 1)
+                with b.if_block(b.icmp("ult", following, self.tiles), "copy"):
+                    self._copy_keys(following)
+                    if with_values:
+                        self._copy_values(following)
+                    self.operations.commit(b)
+            scores = self._scores(self._completed(self._products(number)), b.mul(number, self.positions))
+            result = step(scores, _Rows.of(state))
+            if with_values:
+                sums = self._scaled(sums, result.factors)
+                sums = self._completed([self._with_values(sums, self._fragments(result.weights), number)])[0]
+            loop.next(*sums, *result.rows.values)
+        sums, state = _split(loop.results, sizes)
+        return sums, _Rows.of(state)
+
+    def _scaled(self, sums: list[Value], factors: list[Value]) -> list[Value]:
+        """The sums times the factors of their rows, if there are any."""
+        if not factors:
+            return sums
+        return [self.b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
+
+    # Copies, and waiting ----------------------------------------------------------------------------------------
+
+    def _completed(self, sums: list[list[Value]]) -> list[list[Value]]:
+        """Sums when their products are complete."""
+        group = self.plan.group
+        return sums if group is None else [group.operations.complete(self.b, acc) for acc in sums]
+
+    def _wait_for_copies(self) -> None:
+        """Wait until copies have arrived, and until all warps have read what the next ones overwrite."""
+        self.operations.wait(self.b, 0)
+        if self.plan.group is not None:
+            self.plan.group.operations.fence(self.b)
+        self.operations.barrier(self.b)
+
+    def _stage(self, number: Value, offset: int) -> Value:
+        """The address of a tile of K, or of V at an offset, with a number (i32)."""
+        b, plan = self.b, self.plan
+        stage = b.binary("and", number, const_int(I32, STAGES - 1))
+        return b.gep(I8, self.shared, as_index(b, b.add(b.mul(stage, plan.stage_bytes), plan.query_bytes + offset)))
+
+    def _copy_keys(self, number: Value) -> None:
+        """Start the copies of a tile of K with a number (i32)."""
+        self.keys.copy(self.b.mul(number, self.positions), self._stage(number, 0))
+
+    def _copy_values(self, number: Value) -> None:
+        """Start the copies of a tile of V with a number (i32)."""
+        self.values.copy(self.b.mul(number, self.positions), self._stage(number, self.plan.key_bytes))
 
     # Products --------------------------------------------------------------------------------------------------
 
     def _query(self, fragment: int, step: int) -> list[Value]:
         """The fragment of Q of some rows and 16 columns."""
         b, plan = self.b, self.plan
-        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, _LINE)))
-        address = self.left.address(self.kernel, tile, plan.rows, fragment * _ROWS, step)
+        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, LINE)))
+        address = self.left.address(self.kernel, tile, plan.rows, fragment * ROWS, step)
         return self.operations.load_fragments(b, address, transposed=False)
 
-    def _products(self, stage: Value) -> list[list[Value]]:
-        """Q @ K of a tile: for each fragment of rows, four sums for each 8 positions."""
+    def _products(self, number: Value) -> list[list[Value]]:
+        """Start Q @ K of a tile with a number (i32): for each fragment of rows, four sums for each 8 positions."""
         b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
-        blocks = self.positions // _COLUMNS
+        blocks, stage = self.positions // COLUMNS, self._stage(number, 0)
         if group is not None:
-            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * _LINE, line_bytes=_LINE)
-            steps = [self._moved(tile, step * 2 * _CHUNK) for step in range(self.depth)]
+            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * LINE, line_bytes=LINE)
+            steps = [self._moved(tile, step * 2 * CHUNK) for step in range(self.depth)]
             zeros = [zero(FLOAT)] * (4 * blocks)
-            started = group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)
-            return [group.operations.complete(b, started)]
+            return [group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)]
         sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
         for step in range(self.depth):
             rows = [self._query(fragment, step) for fragment in fragments]
             for pair in range(blocks // 2):
-                address = self.right.address(self.kernel, stage, self.positions, pair * _DEPTH, step)
+                address = self.right.address(self.kernel, stage, self.positions, pair * DEPTH, step)
                 loaded = self.operations.load_fragments(b, address, transposed=False)
                 for half in range(2):
                     at = 4 * (2 * pair + half)
@@ -444,43 +271,42 @@ class _AttentionKernel:
 
     def _moved(self, tile: SharedOperand, distance: int) -> SharedOperand:
         """The part of a tile of K that begins so many bytes into its lines."""
-        box, within = divmod(distance, _LINE)
+        box, within = divmod(distance, LINE)
         return replace(tile, address=self.b.gep(I8, tile.address, box * tile.box_bytes + within))
 
-    def _with_values(self, sums: list[Value], weights: list[list[Value]], tile: Value) -> list[Value]:
-        """The sums with the product of weights (as fragments of 16 positions) and a tile of V added."""
+    def _with_values(self, sums: list[Value], weights: list[Value], number: Value) -> list[Value]:
+        """Start to add the product of weights (as fragments of 16 positions) and a tile of V with a number (i32)."""
         b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
-        group, steps = self.plan.group, range(self.positions // _DEPTH)
+        group, steps, tile = self.plan.group, range(self.positions // DEPTH), self._stage(number, self.plan.key_bytes)
         if group is not None:
-            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * _LINE, line_bytes=_LINE)
-            parts = [replace(whole, address=b.gep(I8, tile, step * _DEPTH * _LINE)) for step in steps]
-            left = [weights[0][4 * step : 4 * step + 4] for step in steps]
-            started = group.operations.multiply_held(b, group, sums, left, parts, self.outputs * _COLUMNS)
-            return group.operations.complete(b, started)
+            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * LINE, line_bytes=LINE)
+            parts = [replace(whole, address=b.gep(I8, tile, step * DEPTH * LINE)) for step in steps]
+            left = [weights[4 * step : 4 * step + 4] for step in steps]
+            return group.operations.multiply_held(b, group, sums, left, parts, self.outputs * COLUMNS)
         for step in steps:
             for pair in range(self.outputs // 2):
-                address = self.left.address(self.kernel, tile, self.positions, step * _DEPTH, pair)
+                address = self.left.address(self.kernel, tile, self.positions, step * DEPTH, pair)
                 loaded = self.operations.load_fragments(b, address, transposed=True)
                 for half in range(2):
                     for fragment in fragments:
                         at = 4 * (fragment * self.outputs + 2 * pair + half)
                         columns = loaded[2 * half : 2 * half + 2]
-                        left = weights[fragment][4 * step : 4 * step + 4]
+                        first = fragment * len(weights) // self.plan.fragments + 4 * step
+                        left = weights[first : first + 4]
                         result[at : at + 4] = unit.multiply(b, result[at : at + 4], left, columns)
         return result
 
     # Scores ----------------------------------------------------------------------------------------------------
 
-    def _scores(self, stage: Value, first: Value) -> list[list[Value]]:
+    def _scores(self, products: list[list[Value]], first: Value) -> list[list[Value]]:
         """The scores of the thread's rows in a tile, from a position (i32) on; -inf beyond the last position."""
-        b, gemm = self.b, self.problem.scores
-        products, rows = self._products(stage), list[list[Value]]()
+        b, gemm, rows = self.b, self.problem.scores, list[list[Value]]()
         for number in range(2 * self.plan.fragments):
             fragment, half = divmod(number, 2)
             line: list[Value] = []
-            row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
-            for block in range(self.positions // _COLUMNS):
-                column = b.add(first, b.add(self.column, block * _COLUMNS))
+            row = b.add(self.first_row, fragment * ROWS + half * (ROWS // 2))
+            for block in range(self.positions // COLUMNS):
+                column = b.add(first, b.add(self.column, block * COLUMNS))
                 at = 4 * block + 2 * half
                 line += self._epilogue(gemm, self.kernel.pointers[4:], row, column, products[fragment][at : at + 2])
             rows.append(line)
@@ -574,73 +400,46 @@ class _AttentionKernel:
         is_large = emit_fcmp(b, "ogt", size, const_float(FLOAT, _LARGE))
         return b.select(is_large, const_float(FLOAT, 1.0), const_float(FLOAT, _LOG2_E_HIGH))
 
-    def _running(
-        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
-    ) -> tuple[list[Value], list[list[Value]], _Rows]:
-        """A step of the pass with the running maximum."""
+    def _powers(self, line: list[Value], largest: Value) -> tuple[list[Value], Value, Value]:
+        """The exponentials of the differences to a maximum; and the scale and the scaled maximum for these."""
+        b = self.b
+        start, scale = self._subtrahend(largest), self._scale(largest)
+        least = b.binary("fmul", start, scale)
+        minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
+        return [self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line], scale, least
+
+    def _running(self, scores: list[list[Value]], rows: _Rows) -> _Step:
+        """A step with the running maximum, after which the weights are exponentials."""
         b = self.b
         largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
         powers: list[list[Value]] = []
         for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
-            start, scale = self._subtrahend(after), self._scale(after)
-            least = b.binary("fmul", start, scale)
-            minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
+            of_row, scale, least = self._powers(line, after)
             # What rounding the maximum's product loses is a factor of all powers, so `before` has to be rounded, too.
             growth = b.binary("fsub", b.binary("fmul", before, scale), least)
             factors.append(self.operations.power_of_two(b, growth))
-            powers.append([self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line])
-            totals.append(b.fma(total, factors[-1], self._tree(self._added, powers[-1])))
-        scaled = [b.binary("fmul", value, factors[self._row_of(k)]) for k, value in enumerate(sums)]
-        return scaled, self._fragments(powers), _Rows(largest, totals)
+            powers.append(of_row)
+            totals.append(b.fma(total, factors[-1], self._tree(self._added, of_row)))
+        return _Step(powers, _Rows(largest, totals), factors)
 
-    def _counted(
-        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
-    ) -> tuple[list[Value], list[list[Value]], _Rows]:
-        """A step of the pass that computes maxima and totals."""
-        b, largest, totals = self.b, self._new_largest(scores, rows), list[Value]()
-        for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
-            start = self._subtrahend(after)
-            powers = [self._exponential(b.binary("fsub", score, start)) for score in line]
-            factor = self._exponential(b.binary("fsub", before, start))
-            totals.append(b.fma(total, factor, self._tree(self._added, powers)))
-        return sums, [], _Rows(largest, totals)
-
-    def _quotients(
-        self, sums: list[Value], scores: list[list[Value]], rows: _Rows
-    ) -> tuple[list[Value], list[list[Value]], _Rows]:
-        """A step of the pass that divides."""
+    def _quotients(self, scores: list[list[Value]], rows: _Rows) -> _Step:
+        """A step of the pass that divides: the totals are of powers with the same factor by rounding the maximum."""
         b, quotients = self.b, list[list[Value]]()
-        for line, largest, total, inverse in zip(scores, rows.largest, rows.totals, self.inverse, strict=True):
-            powers = [self._exponential(b.binary("fsub", score, largest)) for score in line]
-            negative = b.binary("fsub", const_float(FLOAT, -0.0), total)
-            estimates = [b.binary("fmul", power, inverse) for power in powers]
-            rests = [b.fma(negative, estimate, power) for estimate, power in zip(estimates, powers, strict=True)]
-            quotients.append([b.fma(r, inverse, estimate) for r, estimate in zip(rests, estimates, strict=True)])
-        return sums, self._fragments(quotients), rows
+        for line, largest, inverse in zip(scores, rows.largest, self.inverse, strict=True):
+            powers, _, _ = self._powers(line, largest)
+            quotients.append([b.binary("fmul", power, inverse) for power in powers])
+        return _Step(quotients, rows, [])
 
-    def _exponential(self, x: Value) -> Value:
-        """exp(x) of x up to zero: 2 to the power of the rounded product, and what rounding it has lost."""
-        b = self.b
-        x = b.call_intrinsic("llvm.maximum", [FLOAT], FLOAT, [x, const_float(FLOAT, _LEAST_POWER)])
-        log2e = const_float(FLOAT, _LOG2_E_HIGH)
-        power = b.binary("fmul", x, log2e)
-        lost = b.fma(x, log2e, b.binary("fsub", const_float(FLOAT, -0.0), power))
-        lost = b.fma(x, const_float(FLOAT, _LOG2_E - _LOG2_E_HIGH), lost)
-        result = self.operations.power_of_two(b, power)
-        return b.fma(result, b.binary("fmul", lost, const_float(FLOAT, _LN_2)), result)
-
-    def _fragments(self, rows: list[list[Value]]) -> list[list[Value]]:
-        """The rows as left operands, narrowed: four registers for 16 positions."""
+    def _fragments(self, rows: list[list[Value]]) -> list[Value]:
+        """The rows as left operands, narrowed: for each fragment of rows, four registers for 16 positions."""
         b, element = self.b, self.problem.product.a.element
-        result: list[list[Value]] = []
+        registers: list[Value] = []
         for upper, lower in zip(rows[::2], rows[1::2], strict=True):
-            registers: list[Value] = []
             for at in range(0, len(upper), 2):
                 for line in (upper, lower):
                     narrow = b.cast("fptrunc", self._vector(line[at : at + 2]), VectorType(2, element))
                     registers.append(b.cast("bitcast", narrow, I32))
-            result.append(registers)
-        return result
+        return registers
 
     # The result ------------------------------------------------------------------------------------------------
 
@@ -653,12 +452,12 @@ class _AttentionKernel:
         pointers = self.kernel.pointers[4 + leaves :]
         for number in range(2 * self.plan.fragments):
             fragment, half = divmod(number, 2)
-            row = b.add(self.first_row, fragment * _ROWS + half * (_ROWS // 2))
+            row = b.add(self.first_row, fragment * ROWS + half * (ROWS // 2))
 
             def columns(row: Value = row, fragment: int = fragment, half: int = half) -> None:
-                for block in range(-(-gemm.n // _COLUMNS)):
+                for block in range(-(-gemm.n // COLUMNS)):
                     at = 4 * (fragment * self.outputs + block) + 2 * half
-                    column = as_index(b, b.add(self.column, block * _COLUMNS))
+                    column = as_index(b, b.add(self.column, block * COLUMNS))
                     place = row_tile(2, as_index(b, row), column)
                     pair = self._vector(sums[at : at + 2])
 

@@ -87,7 +87,7 @@ def reduction_grid_kernel(
 
 def reduction_bytes(problem: Reduction, threads: int) -> int:
     """Bytes of shared memory of a reduction by a block of some threads."""
-    operation = ReductionOperation(problem.operation, problem.value.element)
+    operation = ReductionOperation(problem.operation, problem.value.element, by_intrinsic=True)
     columns = vector_columns(problem.value.cols, problem.value.element)
     return threads * columns * bytes_of(operation.partial_element)
 
@@ -111,7 +111,7 @@ def emit_reduction(
         sharers: Which threads share a result.
     """
     b, grid, value, to = kernel.b, kernel.grid, problem.value, problem.destination
-    operation, along_row = ReductionOperation(problem.operation, value.element), problem.axis == 1
+    operation, along_row = ReductionOperation(problem.operation, value.element, by_intrinsic=True), problem.axis == 1
     share, per_block, member, local = sharers.share, sharers.per_block, sharers.member, sharers.local
     columns = vector_columns(value.cols, value.element)
     length = value.cols // columns if along_row else value.rows

@@ -28,6 +28,8 @@ _ELEMENTS: Final = 32
 """Elements of a row that a thread holds."""
 _MOST_THREADS: Final = 1024
 _LEAST_THREADS: Final = 128
+_RESIDENT_THREADS: Final = 1024
+"""Threads that a multiprocessor runs at once at least: they have 64 registers each."""
 _SLOT: Final = 4
 """Bytes of a warp's result in shared memory."""
 
@@ -82,7 +84,7 @@ def _views(problem: Elementwise | Reduction) -> list[MatrixView]:
 def _is_exchanged(problem: Elementwise | Reduction, columns: int) -> bool:
     if not isinstance(problem, Reduction):
         return True
-    operation = ReductionOperation(problem.operation, problem.value.element)
+    operation = ReductionOperation(problem.operation, problem.value.element, by_intrinsic=True)
     return problem.value.cols == columns and operation.partial_element in (FLOAT, I32, I16)
 
 
@@ -117,7 +119,8 @@ def register_rows_kernel(
         rows.add_pointer(number, match.pointers[number][1], pointer)
     for part in fusion.parts:
         rows.emit(part)
-    return kernel.finish(plan.share * plan.per_block, rows.shared_bytes)
+    threads = plan.share * plan.per_block
+    return kernel.finish(threads, rows.shared_bytes, max(1, _RESIDENT_THREADS // threads))
 
 
 class _Rows:
@@ -216,7 +219,7 @@ class _Rows:
     def _reduced(self, part: RowFusionPart, problem: Reduction) -> Value:
         """The result of a reduction, a tile of one element."""
         b, plan, value = self.b, self.plan, problem.value
-        operation = ReductionOperation(problem.operation, value.element)
+        operation = ReductionOperation(problem.operation, value.element, by_intrinsic=True)
         element = operation.partial_element
         values = [operation.widened(b, self._value(part, value, k, place)) for k, place in enumerate(self.places)]
         last = self.are_valid[-1]

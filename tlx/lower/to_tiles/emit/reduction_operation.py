@@ -26,7 +26,14 @@ from tlx.ir.builder import Builder
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
-from tlx.lower.operations import MIN_MAX, combine_identity, emit_combine, emit_combine_ordered, emit_fcmp
+from tlx.lower.operations import (
+    MIN_MAX,
+    combine_identity,
+    emit_combine,
+    emit_combine_ordered,
+    emit_fcmp,
+    emit_portable_combine,
+)
 from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, ResultTile, data_mask
 
 _INFINITIES: Final[dict[Type, int]] = {BFLOAT: 0x7F80, HALF: 0x7C00}
@@ -39,10 +46,13 @@ class ReductionOperation:
     Attributes:
         operation: add, mul, max, min, and, or, xor.
         element: Element type of what is reduced.
+        by_intrinsic: Whether minima and maxima of floats are `llvm.minimum` and `llvm.maximum`, rather than two
+            comparisons: one that may lose NaN, and one that finds it.
     """
 
     operation: str
     element: Type
+    by_intrinsic: bool = False
 
     @property
     def partial_element(self) -> Type:
@@ -109,7 +119,9 @@ class ReductionOperation:
 
     def apply(self, b: Builder, x: Value, y: Value) -> Value:
         """Combine element by element; max and min propagate NaN."""
-        return emit_combine(b, self.operation, x, y) if self.compares_floats else self.apply_to_numbers(b, x, y)
+        if not self.compares_floats:
+            return self.apply_to_numbers(b, x, y)
+        return (emit_portable_combine if self.by_intrinsic else emit_combine)(b, self.operation, x, y)
 
     def apply_to_numbers(self, b: Builder, x: Value, y: Value) -> Value:
         """Combine numbers; NaN may be lost."""
