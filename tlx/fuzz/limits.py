@@ -40,6 +40,13 @@ BACKEND_LIMITS: Final = (
         is_foreign=False,
     ),
     BackendLimit(
+        "LLVM's backend cannot select vectors of half by one condition with +avx512fp16",
+        r"Cannot select: \S+ v\d+f16 = X86ISD::CMOV ",
+        r"select i1 \S+, <\d+ x half>",
+        feature="+avx512fp16",
+        is_foreign=False,
+    ),
+    BackendLimit(
         "LLVM's backend for Power cannot pass bfloat",
         r"Cannot select: \S+ \S+ = (?:bf16_to_fp|fp_to_bf16)\b",
         r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",
