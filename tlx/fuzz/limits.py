@@ -1,4 +1,4 @@
-"""Limits of LLVM's backends: a program that LLVM cannot compile whatever TLX makes of it is refused, no failure."""
+"""Limits of LLVM's backends: a program that LLVM cannot compile, whatever TLX makes of it, is refused, not failed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class BackendLimit:
 
     Attributes:
         reason: What it cannot compile.
-        error: What LLVM says of it.
-        program: What programs have for which it says so; empty if any may.
+        error: Pattern of LLVM's error message.
+        program: Pattern of the programs that may hit the limit; empty if any may.
         feature: The feature that the code is compiled for; empty if any.
         is_foreign: Whether only backends of other machines have the limit.
     """
