@@ -64,7 +64,7 @@ def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_for
     """Which limit of LLVM's backend made it fail; empty if none is known.
 
     Args:
-        error: What LLVM says.
+        error: LLVM's error message.
         program: The program's text.
         features: The features that its code is compiled for.
         is_foreign: Whether the code is for another machine, and runs under an emulator.

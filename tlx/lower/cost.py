@@ -193,7 +193,7 @@ def product_cycles(
 
 
 def needed_registers(mr: int, nv: int, *, spare: int = 0, elements: int = 1) -> int:
-    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for something else.
+    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for other values.
 
     Rule (measured): `mr * nv + min(mr, nv) + 1`; the smaller operand set is held, the other streamed. Where a load
     brings several elements of a row of A, A is held.
