@@ -1,4 +1,4 @@
-"""Limits of LLVM's backends: a program that LLVM cannot compile whatever TLX makes of it is refused, no failure."""
+"""Limits of LLVM's backends: a program that LLVM cannot compile, whatever TLX makes of it, is refused, not failed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class BackendLimit:
 
     Attributes:
         reason: What it cannot compile.
-        error: What LLVM says of it.
-        program: What programs have for which it says so; empty if any may.
+        error: Pattern of LLVM's error message.
+        program: Pattern of the programs that may hit the limit; empty if any may.
         feature: The feature that the code is compiled for; empty if any.
         is_foreign: Whether only backends of other machines have the limit.
     """
@@ -71,7 +71,7 @@ def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_for
     """Which limit of LLVM's backend made it fail; empty if none is known.
 
     Args:
-        error: What LLVM says.
+        error: LLVM's error message.
         program: The program's text.
         features: The features that its code is compiled for.
         is_foreign: Whether the code is for another machine, and runs under an emulator.
