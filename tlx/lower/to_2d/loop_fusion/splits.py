@@ -72,7 +72,12 @@ class Split:
     @property
     def count(self) -> int:
         """Elements of the whole vector."""
-        return self.outer * (self.parts * self.inner + self.gap)
+        return self.outer * self.pitch
+
+    @property
+    def pitch(self) -> int:
+        """Elements from a piece to the next one of the same part."""
+        return self.parts * self.inner + self.gap
 
     @property
     def part_count(self) -> int:
