@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import platform
 import re
 import selectors
 import shlex
@@ -116,7 +117,7 @@ def check_on(
     """How to check programs for a target on this machine: if it lacks features, the code is only evaluated.
 
     Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set. An emulator has all that its
-    command says.
+    command says. Only targets for this architecture are asked for a processor or features.
     """
     if emulator:
         drawn = random_options(target, variant, has_machine=False)
@@ -124,7 +125,8 @@ def check_on(
     lacking = missing_features(find_target(target), cpu_flags()) if target else []
     unit = find_target(target).matrix if target else None
     emulate = unit is not None and unit.emulation is not None and (emulate_matrix or bool(lacking))
-    drawn = random_options(target, variant)
+    is_native = not target or find_target(target).is_for(platform.machine())
+    drawn = random_options(target, variant, has_machine=is_native)
     machine = replace(drawn, features=(*features, *drawn.features))
     run = bool(target) and (emulate or not lacking) and is_runnable(machine, find_target(target), cpu_flags())
     return Check(target, emulate, run=run, variant=variant, drawn=drawn, features=features)

@@ -118,6 +118,9 @@ class ConstantFolder:
     def _instruction_lanes(self, instruction: Instruction, depth: int) -> Lanes | None:
         if instruction.opcode == "load":
             return self._loaded(instruction)
+        if instruction.opcode == "call":
+            name = (instruction.callee or "").rpartition(".")[0]  # without the suffix for the type
+            return self._folded(name, instruction.type, instruction.args, depth)
         return self._folded(instruction.opcode, instruction.type, instruction.operands, depth)
 
     def _folded(self, opcode: str, type_: Type, operands: Sequence[Value], depth: int) -> Lanes | None:
@@ -280,6 +283,22 @@ def _binary(opcode: str) -> _Rule:
     return rule
 
 
+def _extreme(choose: Callable[[int, int], int], *, is_signed: bool) -> _Rule:
+    """The lesser or greater of two integers, lane by lane."""
+
+    def rule(_types: list[Type], lanes: list[Lanes | None], type_: Type) -> Lanes | None:
+        lhs, rhs = lanes
+        if lhs is None or rhs is None:
+            return None
+        flipped = 1 << (_width(type_) - 1) if is_signed else 0  # the sign, so that unsigned numbers are in order
+        return [
+            choose(a ^ flipped, b ^ flipped) ^ flipped if a is not None and b is not None else None
+            for a, b in zip(lhs, rhs, strict=True)
+        ]
+
+    return rule
+
+
 def _select(_types: list[Type], lanes: list[Lanes | None], _type: Type) -> Lanes | None:
     condition, yes, no = lanes
     if condition is None or yes is None or no is None:
@@ -304,5 +323,9 @@ _RULES: Final[dict[str, _Rule]] = {
     "zext": _cast(lambda lane, _: lane),
     "trunc": _cast(lambda lane, _: lane),
     "sext": _cast(_signed),
+    "llvm.smin": _extreme(min, is_signed=True),
+    "llvm.smax": _extreme(max, is_signed=True),
+    "llvm.umin": _extreme(min, is_signed=False),
+    "llvm.umax": _extreme(max, is_signed=False),
     **{opcode: _binary(opcode) for opcode in OPERATIONS},
 }

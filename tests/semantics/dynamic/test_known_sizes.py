@@ -43,3 +43,15 @@ def test_a_splat_for_handles_of_two_sizes() -> None:
     x, y, *_ = evaluated(parse_fully(str(module)), "f", [np.zeros(2, "f4"), np.zeros(3, "f4"), np.float32(2), 2, 3])
     np.testing.assert_array_equal(x, np.full(2, 3, "f4"))
     np.testing.assert_array_equal(y, np.full(3, 3, "f4"))
+
+
+@pytest.mark.parametrize("intrinsic", ["llvm.tensor.typeinfo", "llvm.vector.totensor"])
+def test_elements_are_no_sizes(intrinsic: str) -> None:
+    text = f"""define void @f(ptr %x, ptr %y) {{
+  %v = load <12 x i32>, ptr %x
+  %t = call token @{intrinsic}(<12 x i32> %v, <1 x i32> <i32 12>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <1 x i32> zeroinitializer)
+  ret void
+}}
+"""
+    assert functions_of_sizes(parse(text)) == {}

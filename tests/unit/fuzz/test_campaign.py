@@ -243,6 +243,12 @@ def test_campaign(tmp_path: Path) -> None:
     assert lines[0].startswith("4 programs: 4 passed")
 
 
+def test_processors_and_features_are_drawn_for_this_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    assert not any(check_on("vsx", seed).drawn.has_machine for seed in range(20))
+    assert any(check_on("avx2", seed).drawn.has_machine for seed in range(20))
+
+
 @pytest.mark.parametrize("has_amx", [False, True])
 def test_matrix_units_are_emulated_on_request(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = frozenset(flag for target in targets().values() for flag in target.requires)

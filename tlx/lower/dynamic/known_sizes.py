@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tlx.diagnostics import LoweringError
+from tlx.intrinsics import lookup
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
@@ -33,7 +34,6 @@ from tlx.ir.values import ConstInt, Local, Value, const_ints
 _HANDLE: Final = re.compile(r"<vscale x 1 x ([^<>]+)>")
 _MANGLED: Final = re.compile(r"\bnxv1(?=[a-z])")
 _BRANCHES: Final = ("br", "switch")
-_OF_DATA: Final = "llvm.tensor.typeinfo"  # whose first operand is a vector of elements, or a pointer
 
 
 def functions_of_sizes(module: Module) -> dict[str, tuple[int, ...]]:
@@ -49,8 +49,9 @@ def _extents(instruction: Instruction) -> Sequence[Value]:
     """The operands of a tensor operation that are extents, paddings, pitches and the like, as vectors."""
     if not is_tensor_call(instruction):
         return []
-    is_of_data = (instruction.callee or "").startswith(_OF_DATA)
-    return [a for a in instruction.args[is_of_data:] if isinstance(a.type, VectorType) and a.type.element == I32]
+    intrinsic = lookup(instruction.callee or "")
+    has_data = intrinsic is not None and intrinsic.effects == "typeinfo"  # a vector of elements, or a pointer, first
+    return [a for a in instruction.args[has_data:] if isinstance(a.type, VectorType) and a.type.element == I32]
 
 
 def _is_computed(value: Value) -> bool:

@@ -289,6 +289,9 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
         add_incoming(phi, entering.values[str(instruction.result)], loop.before.name)
     following.instructions = here.instructions
     _emit_products(loop, here, places.here, following, places.following)
+    for value in ends.values():
+        if isinstance(value, Local) and value.name in defined:
+            here.emit(defined[value.name])
     here.emit(block.terminator)
     for phi, instruction in zip(phis[-len(carried) :], carried, strict=True):
         add_incoming(phi, following.values[str(instruction.result)], block.name)

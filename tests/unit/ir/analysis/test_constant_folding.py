@@ -112,6 +112,11 @@ def test_values_that_are_not_folded(body: str) -> None:
         ("%v = add i32 2147483647, 1", -(1 << 31)),
         ("%v = urem i32 17, 5", 2),
         ("%v = add i32 %n, 1", None),
+        ("%v = call i32 @llvm.umax.i32(i32 0, i32 1)", 1),
+        ("%v = call i32 @llvm.umin.i32(i32 -1, i32 5)", 5),
+        ("%v = call i32 @llvm.smax.i32(i32 -3, i32 -7)", -3),
+        ("%v = call i32 @llvm.smin.i32(i32 4, i32 -7)", -7),
+        ("%v = call i32 @llvm.smin.i32(i32 %n, i32 -7)", None),
     ],
 )
 def test_scalars(body: str, expected: int | None) -> None:
