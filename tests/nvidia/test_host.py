@@ -8,6 +8,7 @@ import pytest
 
 import tlx
 from tests.nvidia.programs import function, integers, lowered, normal, reduction, tensor, typed
+from tlx.api.call import ArgumentError
 from tlx.diagnostics import LoweringError, UsageError
 from tlx.target.launches import table_of
 
@@ -182,3 +183,21 @@ def test_copies_within_memory_that_may_overlap_are_refused(parameters: list[str]
     text = function(parameters, body).replace("ptr noalias %x", "ptr %x")
     with pytest.raises(LoweringError, match="a copy between parts of memory that may overlap"):
         lowered(text)
+
+
+def test_arrays_that_begin_between_multiples_of_16_bytes(run: Run) -> None:
+    """Those of numpy are copied to where they are aligned; one copy cannot be aligned for each of its views."""
+    text = function(["x", "w", "y"], f"""{tensor("a", "x", "float", (8, 8))}{tensor("b", "w", "float", (8, 8))}
+  %p = call <64 x float> @llvm.tensor.matmul(token %a, token %b)
+  store <64 x float> %p, ptr %y
+""")  # fmt: skip
+    x, w, y = (integers((70,), np.float32, seed)[start : start + 64].reshape(8, 8) for seed, start in enumerate(range(3)))
+    want = x @ w
+    run(text, x, w, y)
+    np.testing.assert_array_equal(y, want)
+    memory = integers((140,), np.float32)
+    with pytest.raises(ArgumentError, match=r"argument 1 .*: the array is not aligned to 16 bytes; copy it first"):
+        run(text, memory[1:65].reshape(8, 8), memory[66:130].reshape(8, 8), y)
+    x, w = (memory[start : start + 64].reshape(8, 8) for start in (1, 73))
+    run(text, x, w, y)
+    np.testing.assert_array_equal(y, x @ w)

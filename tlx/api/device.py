@@ -139,7 +139,10 @@ class DeviceFunction(CompiledFunction):
                 values.append(array.address)
                 continue
             data: Array = checked_argument(number, parameter, value)
-            values.append(copies.address_of(data, written=parameter.written))
+            address = copies.address_of(data, written=parameter.written)
+            if address % ALIGNMENT:
+                raise _alignment_error(f"argument {number} ({parameter.name})")
+            values.append(address)
         return values
 
     def _remember(self, number: int, layout: Hashable) -> None:
@@ -179,7 +182,10 @@ class DeviceFunction(CompiledFunction):
     def _launch(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
         device, temporaries = self._device, list[int]()
-        frame = self._frames.pop() if self._frames else _Frame(self._launches, self._device)
+        try:
+            frame = self._frames.pop()
+        except IndexError:  # all are used by calls in other threads
+            frame = _Frame(self._launches, self._device)
         failed = True
         try:
             for size in self._launches.temporaries:
@@ -441,7 +447,7 @@ def _cell(type_: str) -> Any:
 class HostCopies:
     """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
 
-    Arrays that are views of the same memory share a copy. Where an array of the device is used in the order of another
+    Arrays that are views of the same memory share a copy, in which the first of them is aligned. Where an array of the device is used in the order of another
     stream, the call waits for that stream, which waits for the call at the end.
 
     Args:
@@ -455,7 +461,7 @@ class HostCopies:
 
     def __init__(self, device: DeviceCode, stream: int) -> None:
         self._device, self.stream = device, stream
-        self._copies: dict[tuple[int, int], int] = {}
+        self._copies: dict[tuple[int, int], tuple[int, int]] = {}  # what is allocated, and where the copy begins
         self._written: list[tuple[int, int]] = []
         self._others: list[int] = []
         self.keep: list[object] = []
@@ -470,16 +476,17 @@ class HostCopies:
 
     def address_of(self, array: Array, *, written: bool) -> int:
         """The address on the device of an array's first element."""
-        bounds = memory_bounds(array)
+        low, high = bounds = memory_bounds(array)
+        distance = array_address(array) - low
         if bounds not in self._copies:
-            low, high = bounds
-            address = self._device.allocate(high - low, self.stream)
-            self._copies[bounds] = address
-            self._device.upload(address, low, high - low, self.stream)
+            before = -distance % ALIGNMENT
+            allocated = self._device.allocate(before + high - low, self.stream)
+            self._copies[bounds] = allocated, allocated + before
+            self._device.upload(allocated + before, low, high - low, self.stream)
             self.keep.append(array)
         if written and bounds not in self._written:
             self._written.append(bounds)
-        return self._copies[bounds] + array_address(array) - bounds[0]
+        return self._copies[bounds][1] + distance
 
     def __enter__(self) -> Self:
         return self
@@ -489,12 +496,13 @@ class HostCopies:
         try:
             if kind is None:
                 for low, high in self._written:
-                    self._device.download(low, self._copies[low, high], high - low, self.stream)
+                    self._device.download(low, self._copies[low, high][1], high - low, self.stream)
                 for other in self._others:
                     self._device.order(self.stream, other)
                 failed = False
         finally:
-            _free(self._device, self._copies.values(), self.stream, failed=failed)
+            allocated = [allocated for allocated, _ in self._copies.values()]
+            _free(self._device, allocated, self.stream, failed=failed)
 
 
 def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: bool) -> None:
@@ -540,7 +548,11 @@ def _check(number: int, parameter: Parameter, array: DeviceArray) -> None:
         got = array.size // bytes_of(element)
         raise ArgumentError(f"{what}: expected {parameter.count} elements of {element}, got {got}")
     if array.address % ALIGNMENT:
-        raise ArgumentError(f"{what}: the array is not aligned to {ALIGNMENT} bytes; copy it first")
+        raise _alignment_error(what)
+
+
+def _alignment_error(what: str) -> ArgumentError:
+    return ArgumentError(f"{what}: the array is not aligned to {ALIGNMENT} bytes; copy it first")
 
 
 def assembly_of(lowered: str, device: Device, opt_level: int) -> bytes:
