@@ -65,6 +65,7 @@ declare void @emu_mbarrier_wait(ptr, i32)
 declare void @emu_box_2(ptr, ptr, i32, i32, ptr)
 declare void @emu_box_3(ptr, ptr, i32, i32, i32, ptr)
 declare void @emu_box_4(ptr, ptr, i32, i32, i32, i32, ptr)
+declare void @emu_box_5(ptr, ptr, i32, i32, i32, i32, i32, ptr)
 declare float @exp2f(float)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
@@ -174,7 +175,7 @@ _CALLED: Final = {
     "mbarrier.arrive.expect_tx": "mbarrier_expect",
     "mbarrier.arrive": "mbarrier_arrive",
     "mbarrier.try_wait": "mbarrier_wait",
-    **{f"cp.async.bulk.tensor.{rank}d": f"box_{rank}" for rank in (2, 3, 4)},
+    **{f"cp.async.bulk.tensor.{rank}d": f"box_{rank}" for rank in (2, 3, 4, 5)},
 }
 """Functions of the emulator by the beginning of the inline PTX that they are."""
 
