@@ -187,11 +187,14 @@ def test_copies_within_memory_that_may_overlap_are_refused(parameters: list[str]
 
 def test_arrays_that_begin_between_multiples_of_16_bytes(run: Run) -> None:
     """Those of numpy are copied to where they are aligned; one copy cannot be aligned for each of its views."""
-    text = function(["x", "w", "y"], f"""{tensor("a", "x", "float", (8, 8))}{tensor("b", "w", "float", (8, 8))}
+    body = f"""{tensor("a", "x", "float", (8, 8))}{tensor("b", "w", "float", (8, 8))}
   %p = call <64 x float> @llvm.tensor.matmul(token %a, token %b)
   store <64 x float> %p, ptr %y
-""")  # fmt: skip
-    x, w, y = (integers((70,), np.float32, seed)[start : start + 64].reshape(8, 8) for seed, start in enumerate(range(3)))
+"""
+    text = function(["x", "w", "y"], body)
+    x, w, y = (
+        integers((70,), np.float32, seed)[start : start + 64].reshape(8, 8) for seed, start in enumerate(range(3))
+    )
     want = x @ w
     run(text, x, w, y)
     np.testing.assert_array_equal(y, want)

@@ -132,20 +132,6 @@ def test_arrays_that_are_known_are_launched_at_once() -> None:
     assert called[2:] == ["6 records", "0 waits", "launch in 0", "0 records", "6 waits"]
 
 
-def test_memory_for_arguments_that_another_thread_takes_first() -> None:
-    """Between looking for such memory and taking it, a call in another thread may have taken the last."""
-
-    class Contended(list[Any]):
-        def __bool__(self) -> bool:
-            return True
-
-    driver, called = driver_with_events()
-    function = takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER]))
-    function._frames = Contended()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    function(InStream(1))
-    assert called == ["launch in 0"]
-
-
 def test_code_is_unloaded_with_the_last_function() -> None:
     driver, called = driver_with_contexts(7)
     function = takes_an_array(NvidiaDevice(driver).load("", []))

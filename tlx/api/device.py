@@ -182,10 +182,7 @@ class DeviceFunction(CompiledFunction):
     def _launch(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
         device, temporaries = self._device, list[int]()
-        try:
-            frame = self._frames.pop()
-        except IndexError:  # all are used by calls in other threads
-            frame = _Frame(self._launches, self._device)
+        frame = self._frames.pop() if self._frames else _Frame(self._launches, self._device)
         failed = True
         try:
             for size in self._launches.temporaries:
@@ -447,8 +444,8 @@ def _cell(type_: str) -> Any:
 class HostCopies:
     """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
 
-    Arrays that are views of the same memory share a copy, in which the first of them is aligned. Where an array of the device is used in the order of another
-    stream, the call waits for that stream, which waits for the call at the end.
+    Arrays that are views of the same memory share a copy, in which the first of them is aligned. Where an array of the
+    device is used in the order of another stream, the call waits for that stream, which waits for the call at the end.
 
     Args:
         device: The code that is called.
