@@ -27,7 +27,7 @@ from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, TensorMap, table_of
+from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, LaunchArgument, TensorMap, table_of
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import Device, DeviceCode
@@ -369,32 +369,20 @@ class _Frame:
         self._launches: list[_FilledLaunch] = []
         count = len(function.parameters)
         for launch in function.launches:
-            cells = [
-                _cell(function.parameters[a.parameter or 0])
-                if a.offset is None
-                else ctypes.c_void_p()
-                if a.map is None
-                else _MapCell(a.map, device)
-                for a in launch.arguments
-            ]
+            cells = [_memory_of(argument, function, device) for argument in launch.arguments]
             pointers = (ctypes.c_void_p * len(cells))(
                 *(None if isinstance(cell, _MapCell) else ctypes.addressof(cell) for cell in cells)
             )
-            places = [a.parameter or 0 if a.temporary is None else count + a.temporary for a in launch.arguments]
-            placed = list(zip(launch.arguments, cells, places, strict=True))
-            self._launches.append(
-                _FilledLaunch(
-                    launch,
-                    pointers,
-                    [(cell, place, a.offset) for a, cell, place in placed if a.offset is not None and a.map is None],
-                    [(cell, place) for a, cell, place in placed if a.offset is None],
-                    [
-                        (number, cell, place, a.offset or 0)
-                        for number, (a, cell, place) in enumerate(placed)
-                        if a.map is not None
-                    ],
-                )
-            )
+            filled = _FilledLaunch(launch, pointers, [], [], [])
+            for number, (argument, cell) in enumerate(zip(launch.arguments, cells, strict=True)):
+                place = argument.parameter or 0 if argument.temporary is None else count + argument.temporary
+                if argument.offset is None:
+                    filled.numbers.append((cell, place))
+                elif argument.map is None:
+                    filled.addresses.append((cell, place, argument.offset))
+                else:
+                    filled.maps.append((number, cell, place, argument.offset))
+            self._launches.append(filled)
 
     def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
         """Each launch with an array of pointers to its arguments."""
@@ -433,6 +421,13 @@ class _MapCell:
             encoded = self._device.tensor_map(self._map, address)
             memory = self._known[address] = (ctypes.c_char * len(encoded)).from_buffer_copy(encoded)
         return ctypes.addressof(memory)
+
+
+def _memory_of(argument: LaunchArgument, function: FunctionLaunches, device: DeviceCode) -> Any:
+    """Memory for an argument of a launch."""
+    if argument.offset is None:
+        return _cell(function.parameters[argument.parameter or 0])
+    return ctypes.c_void_p() if argument.map is None else _MapCell(argument.map, device)
 
 
 def _cell(type_: str) -> Any:
