@@ -13,6 +13,7 @@ import ctypes
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from math import prod
 from threading import Lock
@@ -58,7 +59,9 @@ class DeviceFunction(CompiledFunction):
     def __init__(self, prototype: Prototype, launches: FunctionLaunches, code: DeviceCode) -> None:
         self.prototype, self._launches, self._device = prototype, launches, code
         self._count = len(prototype.parameters)
-        self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
+        # Host arrays are copied to where they are aligned, results as well.
+        parameters = [replace(parameter, align=1, is_result=False) for parameter in prototype.parameters]
+        self._parameters = [(p, isinstance(p.type, PointerType)) for p in parameters]
         self._frames: list[_Frame] = []
         self._known: list[set[Hashable]] = [set() for _ in prototype.parameters]
 
