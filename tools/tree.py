@@ -2,7 +2,7 @@
 
     python tools/tree.py
 
-`docs/architecture.md` contains the output; `tests/docs/test_docs.py` compares the two.
+`docs/architecture.md` contains the output: run this after changing the first sentence of a package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tensors in C and C++: `tlx.h` declares placeholder functions, and `RAISE` turns calls of them into tensor operations.
+"""Tensors in C and C++: `tlx.h` declares placeholder functions, and `RAISE` turns calls to them into tensor operations.
 
     typedef float m44 __attribute__((__vector_size__(64), __aligned__(4)));
     token = tensor_typeinfo(x, shape, layout, padding);      an int stands for the token

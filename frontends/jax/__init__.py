@@ -7,7 +7,7 @@
 program       StableHLO as plain data
 reader        reads it, by the MLIR bindings that jaxlib ships
 translation   to a graph of tensors, operation by operation
-operations    THE table: each operation once, with the function that translates it
+operations    the table: each operation once, with the function that translates it
 compilation   `jit` and `lower`
 files         StableHLO in files
 """

@@ -1,10 +1,10 @@
-"""Recognises `erfc` of float, which JAX exports as what StableHLO expands it to: 60 operations.
+"""Recognises `erfc` of float, which JAX exports as its expansion in StableHLO: 60 operations.
 
     |x| < 1     1 - x T(x²)
     |x| >= 1    exp(-x²) / |x| P(1 / x²), with other coefficients from 2 on; 0 where exp(-x²) is; 2 - that where x < 0
 
-Exact GELU is half a product with `erfc`, and `Graph.erfc` has half as many operations. All operations of the expansion
-and all its constants are compared: whatever differs is translated as it is written.
+Exact GELU is half a product with `erfc`, and `Graph.erfc` has half as many operations. All operations and constants of
+the expansion are compared; code that differs in any of them is translated as it is written.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _number(operation: Operation, definitions: Mapping[int, Operation]) -> Any:
 
 
 def with_erfc(region: Region, around: Mapping[int, Operation] | None = None) -> Region:
-    """A region in which each expansion ends in an operation `ERFC`; the others of it remain, without a reader.
+    """A region in which each expansion ends in an `ERFC` operation; its other operations remain, but are not used.
 
     Args:
         region: The region.

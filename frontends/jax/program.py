@@ -89,7 +89,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of StableHLO or of a dialect beside it.
+    """An operation of StableHLO or of another dialect.
 
     Attributes:
         name: With its dialect: `stablehlo.add`.

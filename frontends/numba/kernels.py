@@ -1,6 +1,6 @@
-"""Kernels: what a name in Numba's code refers to, which checks arguments and calls programs.
+"""Kernels: the objects that names in Numba's code refer to, which check arguments and call programs.
 
-For the types of a call a kernel makes a function in nopython mode, which Numba compiles into the caller:
+For the argument types of a call, a kernel makes a function in nopython mode, which Numba compiles into the caller:
 
     def layer(x, w, out=None):
         if x.shape == (8, 16) and w.shape == (16, 4):
@@ -53,7 +53,7 @@ _NUMBERS: Final[dict[Type, np.dtype[Any]]] = {
 
 
 class ShapeError(TlxError, ValueError):
-    """Arrays of other shapes than a kernel takes, found when it is called.
+    """A kernel was called with arrays of shapes that it does not take.
 
     Args:
         text: What was expected and what was passed, with `{}` for each further argument.
@@ -119,7 +119,7 @@ class Kernel(ABC):
         return [signature for d in self._dispatchers.values() for signature in d.nopython_signatures]
 
     def get_call_template(self, args: Sequence[Any], kws: dict[str, Any]) -> Any:
-        """What Numba types a call by.
+        """The template by which Numba types a call.
 
         Raises:
             TypingError: The arguments do not fit.

@@ -194,7 +194,7 @@ _runtime: Final[list[LoadedObject]] = []
 
 
 class StaleError(OSError):
-    """Code in Numba's cache has another version of a kernel linked; Numba takes an OSError for a missing file."""
+    """Code in Numba's cache was linked with another version of a kernel; Numba takes an OSError for a missing file."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Lowering:
         return cls(target, options, DiskCache.of(cache))
 
     def key(self, text: str, others: Mapping[str, Any]) -> str:
-        """A hash of all that determines the lowered program; a new one each time if that cannot be said."""
+        """A hash of all that determines the lowered program; a new one each time if that cannot be determined."""
         found = cache_key(text.encode(), self.target, self.options, others)
         return found or secrets.token_hex(32)
 

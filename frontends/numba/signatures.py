@@ -51,7 +51,7 @@ class Signature:
 
 
 def parse_signature(text: str) -> Signature:
-    """The signature that a text writes.
+    """The signature that a text describes.
 
     Raises:
         UsageError: It is no signature; the error points into it.

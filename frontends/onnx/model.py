@@ -1,6 +1,6 @@
-"""Models as data: what an ONNX file says, checked as far as reading it needs.
+"""Models as data: the contents of an ONNX file, checked as far as reading it requires.
 
-Nothing is read but the file and its external data, which must lie in the file's folder or below it.
+Only the file and its external data are read; the data must be in the file's folder or below it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OLDEST_OPSET: Final = 7
 
 
 class ModelError(TlxError):
-    """A file is no ONNX model, is damaged, or uses something that is not supported."""
+    """A file is not an ONNX model, is damaged, or uses something that is not supported."""
 
 
 @dataclass(frozen=True, eq=False)

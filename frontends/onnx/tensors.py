@@ -109,7 +109,7 @@ class Tensors:
     # Operands --------------------------------------------------------------------------------------------------
 
     def name(self, array: Array, name: str, *, is_packed: bool = False) -> Array:
-        """The array, which will be called so if it becomes a weight."""
+        """The array, which will have this name if it becomes a weight."""
         self._names[id(array)] = (array, name)
         if is_packed:
             self._packed[id(array)] = array
@@ -169,7 +169,7 @@ class Tensors:
         raise TlxError(message)
 
     def rounded(self, x: Tensor) -> Tensor:
-        """An operand of a product or a convolution in the precision that was asked for."""
+        """An operand of a product or a convolution in the requested precision."""
         if x.dtype != np.float32 or self.precision != BFLOAT16:
             return x
         if id(x) not in self._rounded:

@@ -19,7 +19,7 @@ There are two versions of the language, and kernels written in Python; all of th
     version 1 -- v1 ----------------+--> tree - check --> --+-- signature ----> C header
     Python ----- builder -----------+                       +-- syntax.printer --> version 2
 
-    operations      THE table: each operation of the language once, with its rules
+    operations      the table: each operation of the language once, with its rules
     syntax          lexer, syntax tree, parser and printer of version 2
     v1              version 1: its grammar, and its conversion to version 2
     builder         kernels written in Python

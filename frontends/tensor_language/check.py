@@ -1,6 +1,6 @@
 """Checks a syntax tree: functions, parameters, and each instruction by its rule.
 
-`check_program` visits a program once and reports every error. The rules of an operation stand in `operations`, after
+`check_program` visits a program once and reports every error. The rules of an operation are in `operations`, after
 its entry in the table. A rule is a public function, found by the annotation of its second parameter
 (`operations.core.rules_of`):
 

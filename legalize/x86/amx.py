@@ -276,7 +276,8 @@ TILES: Final = 8
 _CONFIGURATION_BYTES: Final = 64
 _STEM: Final = "llvm.x86."
 _INTERNAL: Final = ".internal"
-_NO_ASSEMBLY: Final = 'asm "",'
+_NO_ASSEMBLY: Final = ('asm "",', 'asm sideeffect "",')
+"""How empty assembly begins, which only LLVM's optimisations have to respect."""
 _TILE_STEMS: Final = tuple(f"{_STEM}{stem}" for stem in ("ldtilecfg", "sttilecfg", "tile", "tdp", "tcmm"))
 _NAME: Final = "tlx.amx.tiles"
 _SHAPE_OPERANDS: Final = 2  # rows, and bytes of a row

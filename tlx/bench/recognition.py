@@ -1,9 +1,9 @@
-"""Recognises the one product or convolution that a function computes, for which other libraries have a function too.
+"""Recognises that a function computes one product or convolution, for which other libraries have a function, too.
 
     function                                                            workload
     load a, load b, matmul, store c                                     a product, a and b in either order in memory
     load a, load b, contract over K, or K/v and v                       the same, b interleaved
-    load a, load b, contract over the batch and K                       a batch-reduced product
+    load a, load b, contract over the batch and K                       a batch-reduce product
     load a, load b, matmul of 3-D tensors                               a batch of products
     load c, load a, load b, smma (or + c), store c                      the same, added to what c holds
     load x, load w, convolution, store y                                a convolution

@@ -95,7 +95,7 @@ class CampaignPlan:
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 
     def series(self, target: str) -> Series:
-        """What the programs for a target are counted as."""
+        """The series in which the programs for a target are counted."""
         words = {
             "--emulator": self.emulator,
             "--mattr": ",".join(self.features),

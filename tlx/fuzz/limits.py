@@ -1,4 +1,4 @@
-"""Limits of LLVM's backends: a program that LLVM cannot compile whatever TLX makes of it is refused, no failure."""
+"""Limits of LLVM's backends: a program that LLVM cannot compile, whatever TLX makes of it, is refused, not failed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class BackendLimit:
 
     Attributes:
         reason: What it cannot compile.
-        error: What LLVM says of it.
-        program: What programs have for which it says so; empty if any may.
+        error: Pattern of LLVM's error message.
+        program: Pattern of the programs that may hit the limit; empty if any may.
         feature: The feature that the code is compiled for; empty if any.
         is_foreign: Whether only backends of other machines have the limit.
     """
@@ -37,6 +37,13 @@ BACKEND_LIMITS: Final = (
         "LLVM's backend cannot compare more than 8 halves with AVX-512 but without AVX512BW",
         r"Cannot select: \S+ v16f32 = X86ISD::CMPP |X86ISelLowering\.cpp:\d+: llvm::SDValue LowerVSETCC\(",
         r"<(?:9|\d\d+) x half>",
+        is_foreign=False,
+    ),
+    BackendLimit(
+        "LLVM's backend cannot select vectors of half by one condition with +avx512fp16",
+        r"Cannot select: \S+ v\d+f16 = X86ISD::CMOV ",
+        r"select i1 \S+, <\d+ x half>",
+        feature="+avx512fp16",
         is_foreign=False,
     ),
     BackendLimit(
@@ -64,7 +71,7 @@ def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_for
     """Which limit of LLVM's backend made it fail; empty if none is known.
 
     Args:
-        error: What LLVM says.
+        error: LLVM's error message.
         program: The program's text.
         features: The features that its code is compiled for.
         is_foreign: Whether the code is for another machine, and runs under an emulator.

@@ -1,11 +1,11 @@
-"""A log of which programs have been checked, to which runs of `tlx fuzz` append: `tlx fuzz --resume`.
+"""A log of the programs that have been checked, to which each run of `tlx fuzz --resume` appends.
 
 Each line describes one batch of programs, in JSON:
 
     {"date": "2026-11-29", "version": "0.1.0", "target": "neon", "kind": "programs", "options": "--code-only",
      "passed": "0-11,13-24", "refused": "12", "failed": ""}
 
-A line is written at once, so a run that is killed loses no more than its current batches. Programs that have failed are
+A line is written in one piece, so a run that is killed loses no more than its current batches. Programs that failed are
 run again; the last line that names a seed counts.
 """
 

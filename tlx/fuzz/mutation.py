@@ -75,7 +75,7 @@ def front_end_examples() -> tuple[tuple[str, str], ...]:
 
 @cache
 def damaged_models() -> tuple[tuple[Callable[[random.Random], bytes], str], ...]:
-    """For each kind of files of models that can be read here, what draws a damaged one, and its file suffix."""
+    """For each kind of model file that can be read here, a function that draws a damaged one, and the file suffix."""
     found: list[tuple[Callable[[random.Random], bytes], str]] = []
     for front_end in front_ends():
         name = f"{front_end.__name__}.examples"

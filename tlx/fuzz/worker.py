@@ -1,4 +1,4 @@
-"""Checks programs in a separate process, which invalid accesses of compiled code, or LLVM, may crash.
+"""Checks programs in a separate process, since LLVM or invalid accesses in compiled code may crash it.
 
     python -m tlx.fuzz.worker
 

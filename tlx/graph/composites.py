@@ -44,7 +44,7 @@ _ERFC_LIMIT: Final = 9.19  # above it, erfc is subnormal as a float
 
 
 class Composites(Convolutions):
-    """What models are written in; half and bfloat are computed in float."""
+    """Building blocks of models; half and bfloat are computed in float."""
 
     def softmax(self, x: Operand, axis: int = -1, *, reassociated: bool = False) -> Value:
         """`exp(x) / sum(exp(x))` along a dimension, without overflow.

@@ -1,15 +1,15 @@
 """Loops and conditionals whose parts are Python functions of values.
 
 A loop carries single elements in registers, and tensors in memory: in that of the initial value where the graph may
-overwrite it, else in a copy. The body updates them in place (`dynamic_update_slice`, `scatter`); what it returns as it
-got it is not copied, neither before the loop nor in it.
+overwrite it, else in a copy. The body updates them in place (`dynamic_update_slice`, `scatter`); tensors that it
+returns unchanged are not copied, neither before the loop nor in it.
 
     before:  store initial values                        head:   phis; condition
              br head                                             br do, done
     do:      body; store what it returns; br head        done:   the state
 
-If the body returns large tensors of its state as other ones, `(a, b) -> (b, a)` or `(a, b, c) -> (f(a), a, b)`, they
-exchange their memory instead of being copied: as many iterations as a cycle has tensors are written one after the
+If the body returns large tensors of its state in other positions, `(a, b) -> (b, a)` or `(a, b, c) -> (f(a), a, b)`,
+they exchange their memory instead of being copied: as many iterations as a cycle has tensors are written one after the
 other, each of which finds the tensors where the one before left them; the last one leaves them where the first one
 expects them.
 

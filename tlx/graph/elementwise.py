@@ -90,7 +90,7 @@ class Elementwise(Core):
         return self.binary("divide", x, y)
 
     def multiply_add(self, x: Operand, y: Operand, z: Operand) -> Value:
-        """`x * y + z` of floats, rounded once on machines that can."""
+        """`x * y + z` of floats, rounded once on machines that support it."""
         a, b = self._pair("multiply_add", x, y)
         _, c = self._pair("multiply_add", a, z)
         if not is_float(a.dtype):

@@ -100,7 +100,7 @@ class Indexing(Reductions):
     def scatter(
         self, x: Operand, starts: Operand, axes: Sequence[int], updates: Operand, combine: str = "set"
     ) -> Value:
-        """A tensor, into which boxes are written or combined one after the other: in place, as `dynamic_update_slice`.
+        """A tensor into which boxes are written or combined one after the other: in place, as `dynamic_update_slice`.
 
         Args:
             x: The tensor.

@@ -61,7 +61,7 @@ class Buffer:
 
 
 class Operations(Protocol):
-    """What a value asks of its graph."""
+    """The methods of a graph that its values call."""
 
     def binary(self, name: str, x: Operand, y: Operand) -> Value:
         """`Graph.binary`."""

@@ -1,14 +1,15 @@
 """The primitives of the cost model: products on vectors and tiles, column-by-column stores and copies, transfers.
 
-Two prices are composed of them, both from the target's data:
+Two estimates are composed of them, both from the target's data:
 
     of a blocking    `to_2d.contraction.blocking`         a contraction has hundreds of candidates, none with a recipe
     of a recipe      `to_tiles.select.recipe_cost`        one product, its register tile, cache blocks and packing known
 
-The price of a blocking assumes full tiles (`ComputeUnit.cycles`): the bound of the ports instead of the sum over
+The estimate of a blocking assumes full tiles (`ComputeUnit.cycles`): the bound of the ports instead of the sum over
 register tiles, and a matrix unit's tiles in the second cache. Selecting a recipe for each candidate would take 0.2 ms
-each (Zen 5), 40 ms a convolution. The price leaves out what the register tile adds, 2 % to 28 % for the shapes below,
-and more for products of a few registers. Only the order of candidates matters: no choice of stage 2 depends on it.
+each (Zen 5), 40 ms a convolution. The estimate leaves out what the register tile adds, 2 % to 28 % for the shapes
+below, and more for products of a few registers. Only the order of candidates matters: no choice of stage 2 depends on
+it.
 
 With `product_cycles` in its place, partial tiles cost more, and copies of all windows win too often. Speed against the
 bound of the ports (AMD Zen 5, 2026-11-24):
@@ -193,7 +194,7 @@ def product_cycles(
 
 
 def needed_registers(mr: int, nv: int, *, spare: int = 0, elements: int = 1) -> int:
-    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for something else.
+    """Registers of a tile of `mr` rows of `nv` vectors, and `spare` ones for other values.
 
     Rule (measured): `mr * nv + min(mr, nv) + 1`; the smaller operand set is held, the other streamed. Where a load
     brings several elements of a row of A, A is held.

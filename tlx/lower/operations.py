@@ -52,12 +52,12 @@ class Accuracy:
 
     @classmethod
     def of(cls, instruction: Instruction) -> Accuracy:
-        """The accuracy that an instruction's metadata asks for."""
+        """The accuracy that an instruction's metadata requests."""
         return cls(is_short(instruction), has_no_subnormals(instruction))
 
     @property
     def metadata(self) -> str:
-        """The metadata of an instruction that asks for it."""
+        """The metadata of an instruction that requests it."""
         return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals
 
 

@@ -14,7 +14,7 @@ Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of
                                                       ... the product ...
                                                   }
 
-Loops that differ in names only share a function.
+Loops that differ only in names share a function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""THE table: each StableHLO operation once, with the function that translates it.
+"""The table of StableHLO operations: each operation once, with the function that translates it.
 
 elementwise    arithmetic, comparisons, functions, conversions, selection
 shapes         constants, broadcasts, slices, pads, ...

@@ -1,4 +1,4 @@
-"""The threads of a grid, each of which runs a work-item: what they do together.
+"""The threads of a grid, each of which runs one work-item, and the operations that they execute together.
 
 shuffle     the value of another lane of the subgroup
 ballot      the flags of all lanes

@@ -1,4 +1,4 @@
-"""The pieces of which texts of operations consist; each piece can be read and written.
+"""The pieces that the text of an operation consists of; each piece can be read and written.
 
 operand("value", "the value")     `%v`, called "the value" in messages
 comma("the memref")               `,` before the memref

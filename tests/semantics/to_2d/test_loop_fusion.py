@@ -168,6 +168,27 @@ def test_padded_operands() -> None:
     check(function(f"%q = call token @llvm.tensor.load({padded})", FIRST[1], PRODUCT, *EXP, *SECOND, LAST, STORE))
 
 
+def test_padding_between_the_pieces_of_a_part() -> None:
+    """The loop is along the padded dimension, of which each row in memory has three positions and one of padding."""
+    rows, padded = (2, 3, 1, 1), (2, 4, 1, 1)
+    padding = (0, 1, 0, 0)
+    zeros = f"<4 x i32> {ZERO}"
+    check(
+        function(
+            load("%at", "%a", rows),
+            load("%bt", "%b", rows),
+            f"%p = call {typed(rows)} @llvm.tensor.matmul(token %at, token %bt)",
+            token("%pt", "%p", rows),
+            f"%ct = call token @llvm.tensor.load(ptr elementtype(float) %c, {vector(*padded)}, {vector(0, 1, 2, 3)}, "
+            f"{vector(*padding)}, {zeros})",
+            f"%q = call {typed(padded)} @llvm.tensor.matmul(token %pt, token %ct)",
+            token("%qt", "%q", padded, padding),
+            f"call void @llvm.tensor.store(ptr elementtype(float) %y, token %qt, {zeros})",
+            noalias="",
+        )
+    )
+
+
 def test_results_read_in_another_block() -> None:
     text = f"""define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %y, i1 %p) {{
 entry:

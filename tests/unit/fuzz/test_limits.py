@@ -72,3 +72,14 @@ declare <9 x bfloat> @llvm.trunc.v9bf16(<9 x bfloat>)
     check = Check("avx512", drawn=drawn)
     with pytest.raises(RefusedError, match="bfloat with"):
         check_program(program, check, lambda _step: None)
+
+
+def test_selects_of_halves() -> None:
+    """By one condition, and only with AVX512-FP16."""
+    error = "LLVM ERROR: Cannot select: t37: v8f16 = X86ISD::CMOV t38, t21, TargetConstant:i8<7>, t34"
+    program = "%w = select i1 %c, <2 x half> %a, <2 x half> %b"
+    assert "half" in backend_limit(error, program, ("+avx512fp16",), is_foreign=False)
+    assert not backend_limit(error, program, (), is_foreign=False)
+    assert not backend_limit(
+        error, "%w = select <2 x i1> %c, <2 x half> %a, <2 x half> %b", ("+avx512fp16",), is_foreign=False
+    )

@@ -75,6 +75,25 @@ def test_large_vectors_in_registers_are_detected() -> None:
     check_registers(_plain(text), _plain(text))
 
 
+def test_phis_of_one_value_are_that_value() -> None:
+    lowered = """define void @f(ptr %p, i1 %c, i1 %n, ptr %buffer) {
+entry:
+  %v = load <64 x bfloat>, ptr %p
+  %u = load <64 x bfloat>, ptr %buffer
+  br i1 %c, label %then, label %end
+then:
+  br label %end
+end:
+  %w = phi <64 x bfloat> [ %v, %entry ], [ %v, %then ]
+  store <64 x bfloat> %w, ptr %buffer
+  ret void
+}
+"""
+    check_registers(_loop(64, "bfloat"), lowered)
+    with pytest.raises(MismatchError, match="%w = phi"):
+        check_registers(_loop(64, "bfloat"), lowered.replace("%v, %then", "%u, %then"))
+
+
 def test_time_of_llvm_is_bounded() -> None:
     process = LLVMProcess()
     process.seconds = 0.5

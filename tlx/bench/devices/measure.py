@@ -1,8 +1,8 @@
 """Measures a workload on a device: compiles it, checks it, and times it together with a copy and its peers.
 
-All contestants read and write the same memory. Samples are interleaved, and timed by the device's events; the calls
-are made from Python, so that a launch counts where it takes longer than the kernel. Work that memory bounds is compared
-with a copy that moves as many bytes.
+All contestants read and write the same memory. Samples are interleaved, and timed by the device's events. Calls are
+made from Python, so the launch counts if it takes longer than the kernel. Memory-bound work is compared with a copy of
+as many bytes.
 
 A result is compared with that of the first peer, on the device.
 """

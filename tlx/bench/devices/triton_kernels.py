@@ -1,4 +1,4 @@
-"""Triton's kernels as its tutorials write them: a product of matrices, and the softmax of rows."""
+"""Kernels from Triton's tutorials: a matrix product, and the softmax of rows."""
 
 # Triton compiles the source of these functions, and takes annotations for its own.
 # pyright: basic, reportMissingImports=false, reportInvalidTypeForm=false

@@ -1,4 +1,4 @@
-"""The workloads for devices: graphs of tensors, and the same by PyTorch.
+"""The workloads for devices: graphs of tensors, and the same computations in PyTorch.
 
 gemm          c = a @ b; squares, and the shapes of transformers and other networks; `B columns`: b is column-major
 batch         many products of small matrices
@@ -6,7 +6,7 @@ mlp           gelu(x @ w + bias), GELU in its usual approximation
 attention     softmax(q k^T / sqrt(d)) v for each head, 16 heads and as many sequences as make 16,384 tokens; S x d;
               `exact`: the division is not reassociated
 convolution   those of ResNet-50, each once, on 32 images whose borders are padded beforehand
-softmax, layernorm, rowsum, add: rows x columns; memory bounds them
+softmax, layernorm, rowsum, add: rows x columns; they are memory-bound
 
 Sums of bfloat and half are float, and rounded once.
 """

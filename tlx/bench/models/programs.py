@@ -119,7 +119,7 @@ def resnet_inference(p: Any, x: Any) -> Any:
 
 
 def resnet_loss(p: Any, x: Any) -> Any:
-    """Something to take the gradient of."""
+    """A number whose gradient is taken."""
     return (resnet(p, x) ** 2).mean()
 
 
@@ -287,7 +287,7 @@ def vit_batch(p: Any, images: Any) -> Any:
 
 
 def vit_loss(p: Any, x: Any) -> Any:
-    """Something to take the gradient of."""
+    """A number whose gradient is taken."""
     return (vit(p, x) ** 2).sum()
 
 
@@ -359,7 +359,7 @@ def lstm(p: Any, xs: Any) -> Any:
 
 
 def lstm_loss(p: Any, xs: Any) -> Any:
-    """Something to take the gradient of."""
+    """A number whose gradient is taken."""
     hs, c = lstm(p, xs)
     return (hs**2).sum() + c.sum()
 

@@ -1,4 +1,4 @@
-"""Measures models: every entrant's results are compared with the origin's, then they are timed in alternation."""
+"""Measures models: compares every entrant's results with the origin's, then times the entrants alternately."""
 
 from __future__ import annotations
 

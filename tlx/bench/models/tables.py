@@ -75,7 +75,7 @@ def best_peer(cell: Record) -> str | None:
 
 
 def progress_line(cell: Record) -> str:
-    """A model in a line, for outputs that are no terminals."""
+    """A model in a line, for output that does not go to a terminal."""
     times = ", ".join(f"{name} {_milliseconds(cell, name)}" for name in cell["ms"])
     return f"{cell_name(cell)}: {cell['error'] or (times + ' ms' if times else 'left out')}"
 

@@ -2,9 +2,9 @@
 
 workloads   batch-reduce products of its listings, and layers of 512 x n x n, in its layouts
 limits      the environment that keeps other libraries to a target's instructions
-worker      measures one target on one number of threads, in a process of its own
+worker      measures one target on one number of threads, in a separate process
 command     the action: starts the workers; prints, writes and plots the results
-tables      per cent of libxsmm by size, target and number of threads
+tables      percentages of libxsmm's speed by size, target and number of threads
 plots       the same over sizes and over threads
 sweep       every register tile, beside the one that the cost model chooses
 """

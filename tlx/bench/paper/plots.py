@@ -1,4 +1,4 @@
-"""Plots of the paper's workloads: per cent of libxsmm over sizes, and over numbers of threads if there are several."""
+"""Plots of the paper's workloads: percentage of libxsmm's speed by size, and by number of threads."""
 
 from __future__ import annotations
 

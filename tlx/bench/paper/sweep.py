@@ -1,7 +1,7 @@
 """Every register tile of a workload's product, beside the one that the cost model chooses.
 
 The paper explores tile sizes M x N by hand and reports the best. Here all that fit the registers are compiled, checked
-and timed in alternation; a tile with the same speed as the chosen one in most rounds is a tie.
+and timed alternately; a tile with the same speed as the chosen one in most rounds is a tie.
 """
 
 from __future__ import annotations

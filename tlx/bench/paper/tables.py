@@ -1,4 +1,4 @@
-"""Results of the paper's workloads: JSON, and tables in text and Markdown, as per cent of libxsmm's speed.
+"""Results of the paper's workloads: JSON, and tables in text and Markdown, as percentages of libxsmm's speed.
 
 A report has a run for each target and number of threads, which is a report of `tlx bench` by itself:
 

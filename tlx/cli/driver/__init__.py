@@ -1,6 +1,6 @@
 """`tlx-cc` and `tlx-c++`: clang's command line, with the tensors of C and C++ lowered on the way.
 
-    arguments   THE table of clang's options that the driver distinguishes; a command line, parsed by it
+    arguments   the table of clang's options that the driver distinguishes; a command line, parsed by it
     settings    the driver's own options, --tlx-...
     clang       which clang, and running it
     source      one source: does it use tensors, its IR, its dependency file

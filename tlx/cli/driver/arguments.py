@@ -1,4 +1,4 @@
-"""Command lines of clang: THE table of the options that the driver distinguishes, and parsing by it.
+"""Command lines of clang: the table of the options that the driver distinguishes, and parsing by it.
 
     -c -o a.o -I include -x c a.txt   ->   (-c) (-o a.o) (-I include) (-x c) (a.txt)
                                            PHASE OUTPUT  OTHER        LANGUAGE INPUT: c

@@ -1,4 +1,4 @@
-"""Draws operations, operands and attributes, by numbers that a failing graph is simplified by."""
+"""Draws operations, operands and attributes from numbers; simplifying a failing graph changes these numbers."""
 
 from __future__ import annotations
 

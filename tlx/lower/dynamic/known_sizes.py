@@ -1,12 +1,12 @@
-"""Functions of run-time sizes, specialised for known sizes: what a device compiles before a call.
+"""Functions of run-time sizes, specialised for known sizes, as a device compiles them before a call.
 
     define void @f(ptr %x, ptr %y, i32 %n) {                      with %n = 100:
       %s = insertelement <1 x i32> undef, i32 %n, i32 0
       %t = call token @llvm.tensor.load(ptr ... %x, <1 x i32> %s, ...)          <1 x i32> <i32 100>
       %v = call <vscale x 1 x float> @llvm.tensor.exp(token %t)                 <100 x float>
 
-The sizes are integer parameters that extents, paddings, pitches or branches depend on. They stay parameters, which
-nothing uses then.
+The sizes are integer parameters that extents, paddings, pitches or branches depend on. They remain parameters, but
+are no longer used.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     cooperative_matrix_store %a, %tile[%c0,%y]            lane l of 32: 8 rows from 8 (l mod 16) on, of column l / 16
                                                           and the same rows of column 2 + l / 16
 
-Each lane holds the bits of its chunks, as vectors of i32, which it loads and stores at once where all of the matrix is
-inside of the memory, and its columns are aligned. That is found out when the kernel runs.
+Each lane holds the bits of its chunks as vectors of i32. It loads and stores whole chunks if the matrix lies inside the
+memory and its columns are aligned, which the kernel checks at run time.
 """
 
 from __future__ import annotations

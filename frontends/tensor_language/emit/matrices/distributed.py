@@ -1,4 +1,4 @@
-"""Cooperative matrices on a grid: each thread of a subgroup holds its components, as its layout says.
+"""Cooperative matrices on a grid: each thread of a subgroup holds the components that the layout assigns to it.
 
     coopmatrix<f32x16x32,matrix_acc>, 16 threads   ->   <32 x float> in each; component v of lane p is entry (p, v)
 
@@ -7,8 +7,8 @@ such operands or gives such sums, unless the kernel accesses components by their
 that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied
 are chunks of memory (`chunks.ChunkLayout`).
 
-Components have the register type. Where threads need the entries of others, a matrix passes through the subgroup's
-scratch memory, column by column. So does the product of matrices that are no operands of a product of fragments:
+Components have the register type. If threads need each other's entries, a matrix passes through the subgroup's scratch
+memory, column by column. So do the operands of products that are not products of fragments:
 
     D = A B + C      scratch := A, B;   each thread: sums := C;  for k: sums_v += A[row_v, k] * B[k, column_v]
 """

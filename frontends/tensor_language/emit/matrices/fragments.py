@@ -1,4 +1,4 @@
-"""Cooperative matrices as fragments of a grid's products: `tlx.target.grid_unit` says what they are.
+"""Cooperative matrices as fragments of a grid's products, as defined in `tlx.target.grid_unit`.
 
 A matrix consists of blocks of 8 lines. Lane l of the warp holds, of line l / 4 of each block, the adjacent elements
 c (l mod 4), ..., c (l mod 4) + c - 1:

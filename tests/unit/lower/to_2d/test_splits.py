@@ -100,7 +100,7 @@ def test_padding_is_in_no_part() -> None:
     split = Split.along(first, 0, 12)
     assert split is not None
     assert split == Split(512, 12, 64, gap=24 * 64)
-    assert (split.count, split.part_count) == (first.count, 512 * 64)
+    assert (split.count, split.part_count, split.pitch) == (first.count, 512 * 64, 36 * 64)
     assert split.position_in(first) == 1
     assert split.part_of(first) == TensorType(I64, (512, 1, 64), (1, 0, 2), (0, 0, 0))
     assert split.coarsened(3) == Split(512, 4, 192, gap=24 * 64)

@@ -1,4 +1,4 @@
-"""The table of operations: each module has some in `OPERATIONS`."""
+"""The table of operations, collected from the `OPERATIONS` of each module."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rewrites of whole programs for backends of LLVM that compile some instructions wrong, or not at all."""
+"""Rewrites of whole programs for LLVM backends that compile some instructions incorrectly, or not at all."""

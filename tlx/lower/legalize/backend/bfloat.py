@@ -1,4 +1,4 @@
-"""bfloat as i16, for triples whose backend in LLVM selects no code for bfloat (PowerPC, SystemZ, MIPS, ...).
+"""bfloat as i16, for triples whose LLVM backend does not support bfloat (PowerPC, SystemZ, MIPS, ...).
 
 Loads, stores, phis, shuffles and calls then move integers; operations extend them to float and round the result.
 

@@ -1,6 +1,6 @@
-"""Vectors of a program's own functions that LLVM's backend compiles wrong, or crashes on; kernels have none of them.
+"""Vectors in a program's own functions that LLVM's backend compiles incorrectly or crashes on. Kernels contain none.
 
-Only functions with tensor operations are rewritten; others are left as they are.
+Only functions with tensor operations are rewritten; others are left unchanged.
 """
 
 from __future__ import annotations

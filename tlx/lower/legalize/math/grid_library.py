@@ -1,21 +1,21 @@
-"""Functions of the C library in code for grids, which have none: calls to internal functions on numbers.
+"""Functions of the C library in code for grids, which have no C library: calls to internal functions on scalars.
 
     %r = call <2 x float> @llvm.pow(<2 x float> %x, <2 x float> %y)
 
     ->  %a = call float @tlx.pow.float(float %x0, float %y0)
         %b = call float @tlx.pow.float(float %x1, float %y1)
 
-The functions of floats compute in doubles, those of bfloat and half are the ones of floats; their formulas are those of
-`tlx.lower.legalize.math.library`.
+The functions for float compute in double, with the formulas of `tlx.lower.legalize.math.library`; bfloat and half use
+the functions for float.
 
-`frem` becomes calls, too, as LLVM computes `x - trunc(x / y) * y`, which is not exact. Its function divides integers as
-in school. With x = m 2^a and y = n 2^b, where a >= b, the remainder is r 2^b with r = m 2^(a - b) mod n. As m 2^(a - b)
-may have thousands of bits, some zeros are appended at a time::
+`frem` becomes calls, too, as LLVM computes `x - trunc(x / y) * y`, which is not exact. Its function divides integers
+digit by digit. With x = m 2^a and y = n 2^b, where a >= b, the remainder is r 2^b with r = m 2^(a - b) mod n. As
+m 2^(a - b) may have thousands of bits, a few zeros are appended at a time::
 
     r = m mod n
     for the next s of a - b:  r = r 2^s mod n                  r < n < 2^24 of floats: s is 40; of doubles 11
 
-Results are exact, those of bfloat and half as well, which are extended: a remainder has no bits below those of x and y.
+Results are exact, also for bfloat and half, which are extended: a remainder has no bits below those of x and y.
 """
 
 from __future__ import annotations

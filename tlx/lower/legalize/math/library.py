@@ -1,9 +1,9 @@
-"""Functions of the C library in doubles, for machines without one: powers, inverse and hyperbolic functions.
+"""Functions of the C library in double, for machines without one: powers, inverse and hyperbolic functions.
 
-Each is within 4 ulp for all arguments and gives IEEE 754's special values; `LIBRARY` lists them.
+Each is within 4 ulp for all arguments and returns IEEE 754's special values; `LIBRARY` lists them.
 
-Powers are e^(y log |x|). The logarithm is a sum of two doubles, as the exponential makes an error of its argument an
-error relative to the result, of 2^9 units in the last place at the ends of the range.
+Powers are e^(y log |x|). The logarithm is a sum of two doubles, as an absolute error of the exponential's argument
+becomes a relative error of the result: of 2^9 units in the last place at the ends of the range.
 
     |x| = 2^e m, sqrt(1/2) <= m < sqrt(2)       s = (m - 1) / (m + 1)       z = s^2 <= 0.03
     log |x| = e log 2 + 2 s (1 + z/3 + z^2/5 + z^3/7 + ...)

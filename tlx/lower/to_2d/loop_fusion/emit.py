@@ -327,7 +327,7 @@ def _pieces(vector: VectorType, split: Split) -> tuple[TensorType, list[int] | N
     """A part of a flattened vector as a tensor in memory: its type and pitches."""
     if split.outer == 1:
         return TensorType.dense(vector.element, (split.inner,)), None
-    return TensorType.dense(vector.element, (split.outer, split.inner)), [0, split.parts * split.inner]
+    return TensorType.dense(vector.element, (split.outer, split.inner)), [0, split.pitch]
 
 
 def _splat(value: Value, vector: VectorType, facts: Facts) -> Value:

@@ -70,9 +70,14 @@ class Split:
         return None
 
     @property
+    def pitch(self) -> int:
+        """Elements from one piece of a part to the next, in the whole vector."""
+        return self.parts * self.inner + self.gap
+
+    @property
     def count(self) -> int:
         """Elements of the whole vector."""
-        return self.outer * (self.parts * self.inner + self.gap)
+        return self.outer * self.pitch
 
     @property
     def part_count(self) -> int:

@@ -7,7 +7,7 @@ Rewrite of two convolutions of one input, each with a border of its own::
     %q = pad(%x), 1 on each side              ->
     %z = convolution(%q, %w)                        %z = convolution(%p, %w)
 
-Other operations are left to the program's optimiser: equal maps and products are no matter of memory.
+Equal operations of other kinds, such as maps and products, are left to an optimiser that runs before TLX.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Rewrite of the scale of a layer norm, which all rows share::
     %t = typeinfo(<768 x float> %w, <768>, ...)        ->   %n = broadcast(%t, <512, 768>, <1>)
     %v = broadcast(%t, <512, 768>, <1>)                     %v = fpext <393216 x bfloat> %n to <393216 x float>
 
-On a grid a tree between those of rows would end their kernel, and conversions cost next to nothing. Processors convert
-such a tensor once.
+This is done for grids only, where a separate tree for the conversion would split a kernel on rows in two, and where
+conversions cost next to nothing. CPUs convert such a tensor once.
 """
 
 from __future__ import annotations

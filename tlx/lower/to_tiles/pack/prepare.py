@@ -1,4 +1,4 @@
-"""Arguments that are constant over calls: B is packed once, by a function that is called before all calls.
+"""Arguments that are the same in every call: B is packed once, by a function that the program calls first.
 
 The attribute `"tlx-constant"` on a pointer argument promises that the memory does not change between the preparation
 and the last call. After this stage, the function takes a prepared block in place of the array:
@@ -20,7 +20,7 @@ and the last call. After this stage, the function takes a prepared block in plac
 A product reads panels if B lies at a constant distance from the argument. For a target with several versions, the block
 has room for the panels of each, and the preparation packs those of the machine's version.
 
-A function that others of the module call is prepared by the preparation of its callers, in blocks inside of theirs:
+A function that others of the module call is prepared by the preparation of its callers, in blocks within theirs:
 
     define void @g(ptr "tlx-constant" %v)          define void @g.prepare(ptr %v.prepared, ptr %v)
     define void @f(ptr "tlx-constant" %w) {  ->    define void @f.prepare(ptr %w.prepared, ptr %w) {

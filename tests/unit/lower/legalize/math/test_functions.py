@@ -75,14 +75,14 @@ def test_evaluator_agrees(name: str, element: FloatType, target: str) -> None:
 def test_unknown_function_is_named() -> None:
     module = parse("")
     b = Builder(module, new_function(module, "f", [], "", ""))
-    with pytest.raises(ValueError, match="no vector code for 'sqrt' on generic; there is some for exp, "):
+    with pytest.raises(ValueError, match="no vector code for 'sqrt' on generic; there is code for exp, "):
         emit_math_function(b, find_target("generic"), "sqrt", zero(VectorType(4, FLOAT)), FLOAT)
 
 
 def test_other_types_are_named() -> None:
     module = parse("")
     b = Builder(module, new_function(module, "f", [], "", ""))
-    with pytest.raises(TypeError, match="of vectors of float or double, not <4 x half> of half"):
+    with pytest.raises(TypeError, match="take vectors of float or double, not <4 x half> of half"):
         emit_math_function(b, find_target("generic"), "exp", zero(VectorType(4, HALF)), HALF)
 
 

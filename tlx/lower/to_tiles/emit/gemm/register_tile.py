@@ -170,7 +170,7 @@ _ROWS_AT_ONCE: Final = 4
 
 
 class ResultStores:
-    """Emits the stores of C: non-temporal if the recipe says so and C is aligned at run time.
+    """Emits the stores of C: non-temporal if the recipe requests it and C is aligned at run time.
 
     A matrix unit has no non-temporal tile stores: a tile is stored to a buffer, and copied from there by vector stores.
 
