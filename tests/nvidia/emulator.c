@@ -557,6 +557,9 @@ void emu_box_3(char *to, const struct tensor_map *map, int x, int y, int z, char
 void emu_box_4(char *to, const struct tensor_map *map, int x, int y, int z, int w, char *barrier) {
   start_box(to, map, barrier, (int[]){x, y, z, w}, 4);
 }
+void emu_box_5(char *to, const struct tensor_map *map, int x, int y, int z, int w, int v, char *barrier) {
+  start_box(to, map, barrier, (int[]){x, y, z, w, v}, 5);
+}
 /* A product of a group reads a chunk: all of its threads must have waited for what arrived there. */
 static void check_arrival(int g, long at) {
   int barrier = chunks[at / 16].barrier - 1;

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tlx.llvm.codegen import emit_code
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import FunctionLaunches, Launch, TensorMap
+from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, TensorMap
 
 HERE: Final = Path(__file__).parent
 Array = npt.NDArray[Any]
@@ -65,6 +65,7 @@ declare void @emu_mbarrier_wait(ptr, i32)
 declare void @emu_box_2(ptr, ptr, i32, i32, ptr)
 declare void @emu_box_3(ptr, ptr, i32, i32, i32, ptr)
 declare void @emu_box_4(ptr, ptr, i32, i32, i32, i32, ptr)
+declare void @emu_box_5(ptr, ptr, i32, i32, i32, i32, i32, ptr)
 declare float @exp2f(float)
 declare void @emu_load(ptr, i64)
 declare void @emu_store(ptr, i64)
@@ -174,7 +175,7 @@ _CALLED: Final = {
     "mbarrier.arrive.expect_tx": "mbarrier_expect",
     "mbarrier.arrive": "mbarrier_arrive",
     "mbarrier.try_wait": "mbarrier_wait",
-    **{f"cp.async.bulk.tensor.{rank}d": f"box_{rank}" for rank in (2, 3, 4)},
+    **{f"cp.async.bulk.tensor.{rank}d": f"box_{rank}" for rank in (2, 3, 4, 5)},
 }
 """Functions of the emulator by the beginning of the inline PTX that they are."""
 
@@ -400,6 +401,10 @@ class Emulator:
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(memory.nbytes), 1)
         for address, size in self._constants:
             library.emu_buffer(ctypes.c_void_p(address), ctypes.c_long(size), 0)
+        for number, argument in enumerate(launch.arguments):
+            if argument.offset is not None and argument.map is None and argument.offset % ALIGNMENT == 0:
+                address = ctypes.c_void_p.from_address(arguments[number]).value or 0
+                assert address % ALIGNMENT == 0, f"{launch.kernel}: argument {number} is not aligned"
         entry = ctypes.cast(getattr(library, f"run_{launch.kernel}"), ctypes.c_void_p)
         seed = self._seed + len(self.launched)
         error = library.emu_launch(entry, arguments, blocks, launch.block, launch.shared, seed)

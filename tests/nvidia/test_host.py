@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.nvidia.programs import function, integers, lowered, normal, reduction, tensor, typed
+from tests.nvidia.programs import Array, function, integers, lowered, normal, reduction, tensor, typed
+from tlx.api.call import ArgumentError
 from tlx.diagnostics import LoweringError, UsageError
 from tlx.target.launches import table_of
 
@@ -182,3 +183,35 @@ def test_copies_within_memory_that_may_overlap_are_refused(parameters: list[str]
     text = function(parameters, body).replace("ptr noalias %x", "ptr %x")
     with pytest.raises(LoweringError, match="a copy between parts of memory that may overlap"):
         lowered(text)
+
+
+def test_arrays_that_begin_between_multiples_of_16_bytes(run: Run) -> None:
+    """Those of numpy are copied to where they are aligned; one copy cannot be aligned for all of its views."""
+    body = f"""{tensor("a", "x", "float", (8, 8))}{tensor("b", "w", "float", (8, 8))}
+  %p = call <64 x float> @llvm.tensor.matmul(token %a, token %b)
+  store <64 x float> %p, ptr %y
+"""
+    text, memory = function(["x", "w", "y"], body), integers((200,), np.float32)
+
+    def at(start: int) -> Array:
+        return memory[start : start + 64].reshape(8, 8)
+
+    for x, w, y in ((1, 65, 129), (71, 3, 135), (1, 1, 65), (5, 1, 69)):
+        want = at(x) @ at(w)
+        before, after = memory[:y].copy(), memory[y + 64 :].copy()
+        run(text, at(x), at(w), at(y))
+        np.testing.assert_array_equal(memory, np.concatenate([before, want.ravel(), after]))
+    with pytest.raises(ArgumentError, match=r"argument 1 .*: the array is not aligned to 16 bytes; copy it first"):
+        run(text, at(1), at(3), at(70))
+
+
+def test_results_in_memory_that_is_aligned_less_than_the_function_says(run: Run) -> None:
+    body = f"""{tensor("a", "x", "float", (8, 8))}
+  %r = call <64 x float> @llvm.tensor.relu(token %a)
+  store <64 x float> %r, ptr %y
+"""
+    text, x = function(["x", "ptr noalias sret([64 x float]) align 64 %y"], body), integers((8, 8), np.float32)
+    for start in range(0, 16, 4):
+        memory = np.zeros(80, np.float32)
+        run(text, x, memory[start : start + 64])
+        np.testing.assert_array_equal(memory[start : start + 64], np.maximum(x, 0).ravel())

@@ -95,6 +95,26 @@ def test_batches(run: Run, batch: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(c, product(x, y))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "rank"),
+    [((2, 40, 3, 136), (0, 2, 1, 3), 4), ((2, 40, 2, 3, 136), (0, 3, 2, 1, 4), 5)],
+    ids=["two-loops", "three-loops"],
+)
+def test_matrices_whose_rows_are_interleaved(
+    run: Run, shape: tuple[int, ...], axes: tuple[int, ...], rank: int
+) -> None:
+    """Heads that lie beside each other: steps of loops are shorter than those of rows, and in any order."""
+    g, stored = tlx.Graph("f"), tuple(shape[axis] for axis in axes)
+    y_shape = (*stored[:-2], shape[-1], 72)
+    g.output(g.parameter("x", shape, "bfloat16").transpose(*axes) @ g.parameter("y", y_shape, "bfloat16"))
+    options = mapped(2)
+    assert f"{COPY}.{rank}d" in lowered(g.text(), **options)
+    x, y = integers(shape, BF16), integers(y_shape, BF16, 1)
+    want = product(x.transpose(axes), y)
+    *_, c = run(g.text(), x, y, np.zeros(want.shape, BF16), **options)
+    np.testing.assert_array_equal(c, want)
+
+
 @pytest.mark.parametrize(("window", "is_mapped"), [(1, True), (3, False)], ids=["1x1", "3x3"])
 def test_convolutions(run: Run, window: int, is_mapped: bool) -> None:
     """Pixels of all images are rows of one matrix, if windows do not overlap."""

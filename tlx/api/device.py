@@ -13,6 +13,7 @@ import ctypes
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from math import prod
 from threading import Lock
@@ -27,7 +28,7 @@ from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
 from tlx.target.grid_unit import DeviceArray
-from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, TensorMap, table_of
+from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, LaunchArgument, TensorMap, table_of
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import Device, DeviceCode
@@ -58,7 +59,9 @@ class DeviceFunction(CompiledFunction):
     def __init__(self, prototype: Prototype, launches: FunctionLaunches, code: DeviceCode) -> None:
         self.prototype, self._launches, self._device = prototype, launches, code
         self._count = len(prototype.parameters)
-        self._parameters = [(p, isinstance(p.type, PointerType)) for p in prototype.parameters]
+        # Host arrays are copied to where they are aligned, results as well.
+        parameters = [replace(parameter, align=1, is_result=False) for parameter in prototype.parameters]
+        self._parameters = [(p, isinstance(p.type, PointerType)) for p in parameters]
         self._frames: list[_Frame] = []
         self._known: list[set[Hashable]] = [set() for _ in prototype.parameters]
 
@@ -139,7 +142,10 @@ class DeviceFunction(CompiledFunction):
                 values.append(array.address)
                 continue
             data: Array = checked_argument(number, parameter, value)
-            values.append(copies.address_of(data, written=parameter.written))
+            address = copies.address_of(data, written=parameter.written)
+            if address % ALIGNMENT:
+                raise _alignment_error(f"argument {number} ({parameter.name})")
+            values.append(address)
         return values
 
     def _remember(self, number: int, layout: Hashable) -> None:
@@ -366,32 +372,20 @@ class _Frame:
         self._launches: list[_FilledLaunch] = []
         count = len(function.parameters)
         for launch in function.launches:
-            cells = [
-                _cell(function.parameters[a.parameter or 0])
-                if a.offset is None
-                else ctypes.c_void_p()
-                if a.map is None
-                else _MapCell(a.map, device)
-                for a in launch.arguments
-            ]
+            cells = [_memory_of(argument, function, device) for argument in launch.arguments]
             pointers = (ctypes.c_void_p * len(cells))(
                 *(None if isinstance(cell, _MapCell) else ctypes.addressof(cell) for cell in cells)
             )
-            places = [a.parameter or 0 if a.temporary is None else count + a.temporary for a in launch.arguments]
-            placed = list(zip(launch.arguments, cells, places, strict=True))
-            self._launches.append(
-                _FilledLaunch(
-                    launch,
-                    pointers,
-                    [(cell, place, a.offset) for a, cell, place in placed if a.offset is not None and a.map is None],
-                    [(cell, place) for a, cell, place in placed if a.offset is None],
-                    [
-                        (number, cell, place, a.offset or 0)
-                        for number, (a, cell, place) in enumerate(placed)
-                        if a.map is not None
-                    ],
-                )
-            )
+            filled = _FilledLaunch(launch, pointers, [], [], [])
+            for number, (argument, cell) in enumerate(zip(launch.arguments, cells, strict=True)):
+                place = argument.parameter or 0 if argument.temporary is None else count + argument.temporary
+                if argument.offset is None:
+                    filled.numbers.append((cell, place))
+                elif argument.map is None:
+                    filled.addresses.append((cell, place, argument.offset))
+                else:
+                    filled.maps.append((number, cell, place, argument.offset))
+            self._launches.append(filled)
 
     def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
         """Each launch with an array of pointers to its arguments."""
@@ -432,6 +426,13 @@ class _MapCell:
         return ctypes.addressof(memory)
 
 
+def _memory_of(argument: LaunchArgument, function: FunctionLaunches, device: DeviceCode) -> Any:
+    """Memory for an argument of a launch."""
+    if argument.offset is None:
+        return _cell(function.parameters[argument.parameter or 0])
+    return ctypes.c_void_p() if argument.map is None else _MapCell(argument.map, device)
+
+
 def _cell(type_: str) -> Any:
     """Memory for a scalar argument of a type."""
     vector = _VECTOR.fullmatch(type_)
@@ -441,8 +442,8 @@ def _cell(type_: str) -> Any:
 class HostCopies:
     """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
 
-    Arrays that are views of the same memory share a copy. Where an array of the device is used in the order of another
-    stream, the call waits for that stream, which waits for the call at the end.
+    Arrays that are views of the same memory share a copy, in which the first of them is aligned. Where an array of the
+    device is used in the order of another stream, the call waits for that stream, which waits for the call at the end.
 
     Args:
         device: The code that is called.
@@ -455,7 +456,7 @@ class HostCopies:
 
     def __init__(self, device: DeviceCode, stream: int) -> None:
         self._device, self.stream = device, stream
-        self._copies: dict[tuple[int, int], int] = {}
+        self._copies: dict[tuple[int, int], tuple[int, int]] = {}  # what is allocated, and where the copy begins
         self._written: list[tuple[int, int]] = []
         self._others: list[int] = []
         self.keep: list[object] = []
@@ -470,16 +471,17 @@ class HostCopies:
 
     def address_of(self, array: Array, *, written: bool) -> int:
         """The address on the device of an array's first element."""
-        bounds = memory_bounds(array)
+        low, high = bounds = memory_bounds(array)
+        distance = array_address(array) - low
         if bounds not in self._copies:
-            low, high = bounds
-            address = self._device.allocate(high - low, self.stream)
-            self._copies[bounds] = address
-            self._device.upload(address, low, high - low, self.stream)
+            before = -distance % ALIGNMENT
+            allocated = self._device.allocate(before + high - low, self.stream)
+            self._copies[bounds] = allocated, allocated + before
+            self._device.upload(allocated + before, low, high - low, self.stream)
             self.keep.append(array)
         if written and bounds not in self._written:
             self._written.append(bounds)
-        return self._copies[bounds] + array_address(array) - bounds[0]
+        return self._copies[bounds][1] + distance
 
     def __enter__(self) -> Self:
         return self
@@ -489,12 +491,13 @@ class HostCopies:
         try:
             if kind is None:
                 for low, high in self._written:
-                    self._device.download(low, self._copies[low, high], high - low, self.stream)
+                    self._device.download(low, self._copies[low, high][1], high - low, self.stream)
                 for other in self._others:
                     self._device.order(self.stream, other)
                 failed = False
         finally:
-            _free(self._device, self._copies.values(), self.stream, failed=failed)
+            allocated = [allocated for allocated, _ in self._copies.values()]
+            _free(self._device, allocated, self.stream, failed=failed)
 
 
 def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: bool) -> None:
@@ -540,7 +543,11 @@ def _check(number: int, parameter: Parameter, array: DeviceArray) -> None:
         got = array.size // bytes_of(element)
         raise ArgumentError(f"{what}: expected {parameter.count} elements of {element}, got {got}")
     if array.address % ALIGNMENT:
-        raise ArgumentError(f"{what}: the array is not aligned to {ALIGNMENT} bytes; copy it first")
+        raise _alignment_error(what)
+
+
+def _alignment_error(what: str) -> ArgumentError:
+    return ArgumentError(f"{what}: the array is not aligned to {ALIGNMENT} bytes; copy it first")
 
 
 def assembly_of(lowered: str, device: Device, opt_level: int) -> bytes:
