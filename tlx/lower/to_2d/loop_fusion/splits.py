@@ -110,8 +110,10 @@ _Dims = Sequence[int | None] | None
 def operand_splits(op: TensorOp, split: Split) -> OperandSplits | None:
     """The splits of an operation's operands, given that of its result; None if its parts cannot be computed apart.
 
-    The result of a store is the tensor that it stores.
+    The result of a store is the tensor that it stores. Other results have no gap, as no part would write the padding.
     """
+    if split.gap and op.result is not None:
+        return None
     name, result = op.intrinsic.name, op.result or op.tensors[0].type
     if name in UNARY_INTRINSICS | {ORDINARY, "tovector"} or op.pointer is not None:
         same = all(tensor.type.count == split.count for tensor in op.tensors)
