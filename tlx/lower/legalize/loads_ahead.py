@@ -95,7 +95,7 @@ def _registers(loop: _CountedLoop, target: Target) -> int:
 
 
 def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instruction]) -> _CountedLoop | None:
-    """The loop that a block is; None if it is none, or one in which loads cannot be moved."""
+    """The loop that a block forms; None if it forms none, or one in which loads cannot be moved."""
     end = block.terminator
     if len(end.targets) != 2 or end.targets[0] != block.name or not all(map(_keeps_memory, block.instructions)):
         return None
@@ -115,7 +115,7 @@ def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instru
 
 
 def _keeps_memory(instruction: Instruction) -> bool:
-    """Whether an instruction writes no memory: none but calls of LLVM's arithmetic and prefetches."""
+    """Whether an instruction writes no memory. Of calls, only those to LLVM's arithmetic and prefetches count."""
     if instruction.opcode == "call":
         return (instruction.callee or "").startswith("llvm.") and "llvm.mem" not in instruction.text
     return instruction.opcode not in {"store", "fence", "atomicrmw", "cmpxchg"}
