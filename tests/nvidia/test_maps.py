@@ -212,6 +212,33 @@ def test_quotients_of_rows(run: Run, columns: int) -> None:
     assert (np.signbit(y) == np.signbit(want))[~np.isnan(want)].all()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("columns", [44, 256])
+def test_rounded_quotients_of_rows(run: Run, dtype: str, columns: int) -> None:
+    """Quotients that become bfloat or half are those of the instruction, also in the middle between two numbers."""
+    shape, kind = (24, columns), {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float16": np.dtype(np.float16)}[dtype]
+    g = tlx.Graph("f")
+    quotient = g.divide(g.parameter("x", shape), g.parameter("d", (24, 1)))
+    g.output(g.convert(quotient, dtype))
+    d = normal((24, 1), np.float32, 1)
+    d[6:14, 0] = [0.0, np.inf, np.nan, 1e-40, 3e38, -0.0, -np.inf, 1e-38]
+    d[14:18, 0] = [1.0, 3.0, 7.0, 16777215.0]
+    below = normal(shape, kind)
+    middles = (below.astype(np.float32) + np.nextafter(below, kind.type(8)).astype(np.float32)) / 2
+    with np.errstate(all="ignore"):
+        x = middles * d
+        x = np.nextafter(x, x + np.random.default_rng(2).integers(-1, 2, shape), dtype=np.float32)
+    x[6:14] = normal((8, columns), np.float32, 3)
+    x[:, ::7], x[:, 1::11] = -0.0, 0.0
+    x[1, 3], x[2, 5], x[3, 7], x[4, 9] = 1e-42, np.inf, np.nan, 1e38
+    x[5] *= np.float32(1e-39 if dtype == "bfloat16" else 1e-7)
+    *_, y = run(g.text(), x, d, np.zeros(shape, kind))
+    with np.errstate(all="ignore"):
+        want = (x / d).astype(kind)
+    np.testing.assert_array_equal(y.astype(np.float32), want.astype(np.float32))
+    assert (np.signbit(y) == np.signbit(want))[~np.isnan(want)].all()
+
+
 def test_layer(run: Run) -> None:
     text = (ROOT / "examples" / "mlp.ll").read_text()
     bf16 = ml_dtypes.bfloat16

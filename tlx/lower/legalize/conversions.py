@@ -60,6 +60,9 @@ def convert_register(b: Builder, target: Target, opcode: str, register: Value, s
 def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -> Value:
     """A register of bfloat or half as float."""
     count = _count(register)
+    if source == BFLOAT and target.grid is not None and count % 2 == 0:  # an instruction for each element
+        order = [half * count // 2 + k for k in range(count // 2) for half in range(2)]
+        return b.shuffle(*even_and_odd(b, register), order)
     if source == BFLOAT:
         return bfloat_as_float(b, register)
     if not target.converts_half:

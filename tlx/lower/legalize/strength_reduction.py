@@ -20,6 +20,14 @@ or 1 unless some n is tiny:
 
     s = min(|n| 2^78, 1),    t = the sum of s - s s,    t = 0
 
+Where the quotients are floats that only become bfloat or half, targets that have estimates need no remainder. With the
+floats l and u next to 1/d, n/d is between n l and n u, and rounding is monotonic: if both products become the same
+number, the rounded quotient does, too. Otherwise, once in 2^15 numbers for bfloat, it is divided:
+
+    round(n l) = round(n u)    ->    round(n/d) = round(n l)
+
+That holds for all operands: with NaN both are NaN, and for a subnormal d, u is infinite.
+
 bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
 between two others, unless that quotient is denormal.
 
@@ -43,8 +51,10 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.rewrite import definitions, uses
 from tlx.ir.tensors.model import FunctionTensors
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     convert_register,
@@ -181,6 +191,51 @@ def _divided_by_estimates(
         lambda: divided(b, target, _DIVISION, FLOAT, numerators, divisors),
         lambda: results,
     )
+
+
+def rounded_quotients(
+    b: Builder, target: Target, numerators: Sequence[Value], divisors: Sequence[Value], to: Type
+) -> list[Value]:
+    """Quotients of registers of float by splats, as registers of bfloat or half (i16).
+
+    The builder is in another block afterwards.
+    """
+    results: list[Value] = []
+    for divisor, numbers in groupby(range(len(divisors)), lambda i: divisors[i]):
+        results += _rounded_quotients(b, target, [numerators[i] for i in numbers], divisor, to)
+    return results
+
+
+def _rounded_quotients(
+    b: Builder, target: Target, numerators: Sequence[Value], divisor: Value, to: Type
+) -> list[Value]:
+    """The quotients by one splat; what depends on that alone is computed once for a row, by LLVM."""
+    assert isinstance(divisor.type, VectorType)
+    lanes, count = LaneArithmetic(b, divisor.type.count, FLOAT), divisor.type.count
+    inverse = lanes.div(1.0, divisor)
+    excess = b.fma(inverse, divisor, lanes.number(-1.0))  # NaN if the divisor is zero or infinite
+    smaller, larger = (lanes.from_bits(lanes.integer_op("add", lanes.bits(inverse), step)) for step in (-1, 1))
+    low = lanes.choose(lanes.compare("ogt", excess, 0.0), smaller, inverse)
+    high = lanes.choose(lanes.compare("olt", excess, 0.0), larger, inverse)
+    results: list[Value] = []
+    differences: list[Value] = []
+    words = VectorType(count // 2, I32)
+    for numerator in numerators:
+        smallest, largest = (
+            convert_register(b, target, "fptrunc", lanes.mul(numerator, end), FLOAT, to) for end in (low, high)
+        )
+        results.append(smallest)
+        differences.append(b.cast("bitcast", b.binary("xor", smallest, largest), words))
+    difference = reduce(partial(b.binary, "or"), differences)
+    total = reduce(partial(b.binary, "or"), [b.extract_element(difference, k) for k in range(count // 2)])
+    divisors = [divisor] * len(numerators)
+
+    def by_instruction() -> list[Value]:
+        exact = divided(b, target, _DIVISION, FLOAT, numerators, divisors)
+        return [convert_register(b, target, "fptrunc", quotient, FLOAT, to) for quotient in exact]
+
+    is_rare = b.icmp("ne", _single(b, total), zero(VectorType(1, I32)))
+    return either(LaneArithmetic(b, 1, FLOAT), is_rare, by_instruction, lambda: results)
 
 
 def _larger(b: Builder, x: Value, y: Value) -> Value:
@@ -336,6 +391,31 @@ def _by_instruction(
     types = [element, element]
     pairs = zip(numerators, divisors, strict=True)
     return [emit_elementwise(b, target, operation, element, types, pair) for pair in pairs]
+
+
+def quotients_only_rounded(function: Function, tensors: FunctionTensors, target: Target) -> dict[str, Instruction]:
+    """Divisions of rows of floats by a number each whose only use is a rounding to bfloat or half, by its result."""
+    if target.estimates is None:
+        return {}
+    defined, used = definitions(function), uses(function)
+    found: dict[str, Instruction] = {}
+    for instruction in function.instructions():
+        if instruction.opcode != "fptrunc" or scalar_of(instruction.type) not in (BFLOAT, HALF):
+            continue
+        source = instruction.operands[0]
+        division = defined.get(source.name) if isinstance(source, Local) else None
+        if division is None or division.opcode != "fdiv" or instruction.result is None:
+            continue
+        is_rows = scalar_of(division.type) == FLOAT and is_by_row(division, tensors)
+        if is_rows and len(used.get(division.result or "", ())) == 1:
+            found[instruction.result] = division
+    return found
+
+
+def is_by_row(division: Instruction, tensors: FunctionTensors) -> bool:
+    """Whether the divisor of a tile is one number for each row."""
+    divisor = tensors.definition_of(division.operands[1])
+    return divisor is not None and divisor.intrinsic.name == "broadcast" and divisor.tensors[0].type.shape[-1] == 1
 
 
 _LOWER_HALF: Final = 0xFFFF

@@ -56,7 +56,15 @@ from tlx.lower.legalize.registers import (
     split_rows,
     with_lanes,
 )
-from tlx.lower.legalize.strength_reduction import divided, i16_factors, i16_products, row_quotients
+from tlx.lower.legalize.strength_reduction import (
+    divided,
+    i16_factors,
+    i16_products,
+    is_by_row,
+    quotients_only_rounded,
+    rounded_quotients,
+    row_quotients,
+)
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, Accuracy, ElementwiseOp
@@ -68,6 +76,7 @@ class VectorLegalizer(TileValues):
     Attributes:
         factor_ranks: Ranks of vectors of i32 extended from at most 16 bits; see `i16_factors`.
         products: Sums of adjacent products that map to instructions.
+        rounded_quotients: Divisions of rows that are only rounded, by the rounding's result.
         product_blocks: Blocks with products of tiles.
         nan_operands: Selects whose NaN LLVM would lose; see the function.
     """
@@ -77,6 +86,13 @@ class VectorLegalizer(TileValues):
         self.factor_ranks = i16_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
         self.nan_operands = {} if self.target.selects_nan else nan_operands(function)
+        self.rounded_quotients = {
+            result: division
+            for result, division in quotients_only_rounded(function, self.tensors, self.target).items()
+            if self.shapes[result][2] % self.lanes(FLOAT) == 0
+        }
+        rounded = {division.result or "" for division in self.rounded_quotients.values()}
+        self.absorbed = self.products.absorbed | rounded
         computed = set(self.shapes) - self.products.absorbed
         self.product_blocks: list[Block] = []
         self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
@@ -106,7 +122,7 @@ class VectorLegalizer(TileValues):
     def legalize(self, instruction: Instruction) -> bool:
         """Replace an instruction; return False if it stays."""
         op = self.tensors.op_of(instruction)
-        if instruction.result in self.products.absorbed:
+        if instruction.result in self.absorbed:
             return True
         if op is not None:
             self.operation(op)
@@ -291,6 +307,8 @@ class VectorLegalizer(TileValues):
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
             self.context.remarks.add("missed", "legalize", text, instruction.span)
+        if (division := self.rounded_quotients.get(instruction.result or "")) is not None:
+            return self._rounded_quotients(division, element, rows, cols)
         if operation.opcode == "fptrunc" and self._rounds_pairs(instruction, cols):
             return self._rounded_pairs(instruction.operands[0], rows, cols)
         lanes = self.lanes_for(instruction.value, element)
@@ -301,7 +319,7 @@ class VectorLegalizer(TileValues):
             for v, s in zip(values, sources, strict=True)
         ]
         sample = next(t for t in tiles if isinstance(t, list))
-        registers = self._quotients(operation, element, values, tiles)
+        registers = self._quotients(instruction, operation, tiles)
         registers = registers or i16_products(
             self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.factor_ranks
         )
@@ -350,18 +368,27 @@ class VectorLegalizer(TileValues):
         return emit_lane_product(self.b, self.target, product, total, factors)
 
     def _quotients(
-        self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
+        self, instruction: Instruction, operation: ElementwiseOp, tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
         """A division, each row by one number computed by products; empty for other operations."""
         if operation.opcode != "fdiv":
             return []
+        element = scalar_of(instruction.type)
         numerators, divisors = (t for t in tiles if isinstance(t, list))
-        divisor = self.tensors.definition_of(values[1])
-        if divisor is not None and divisor.intrinsic.name == "broadcast" and divisor.tensors[0].type.shape[-1] == 1:
+        if is_by_row(instruction, self.tensors):
             products = row_quotients(self.b, self.target, element, numerators, divisors)
             if products:
                 return products
         return divided(self.b, self.target, operation, element, numerators, divisors)
+
+    def _rounded_quotients(self, division: Instruction, element: Type, rows: int, cols: int) -> Registers:
+        """A division of rows by a number each, rounded to bfloat or half."""
+        lanes = self.lanes(FLOAT)
+        numerators, divisors = (
+            with_lanes(self.b, self.flat(value, FLOAT, rows, cols, lanes), lanes).flat() for value in division.operands
+        )
+        registers = rounded_quotients(self.b, self.target, numerators, divisors, element)
+        return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
 
     def _shuffled(self, instruction: Instruction) -> Registers:
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""
