@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.ir.types import I8, I32, Type, VectorType, bytes_of
+from tlx.ir.types import I8, I32, VectorType, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
-from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_blocks.positions import Positions
+from tlx.lower.to_blocks.positions import TileSums
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
-from tlx.target.grid_unit import BlockShape, FragmentProduct
+from tlx.target.grid_unit import FragmentProduct
 
 _QUAD: Final = 4
 _GROUP: Final = 8
@@ -29,20 +28,11 @@ class FragmentSums(StagedSums):
 
     transposable = (2, 8)
 
-    def __init__(
-        self,
-        kernel: GridKernel,
-        merged: MergedProduct,
-        shape: BlockShape,
-        shared: Value,
-        accumulator: Type,
-        positions: Positions,
-        product: FragmentProduct,
-    ) -> None:
-        super().__init__(kernel, merged, shape, shared, accumulator, positions)
+    def __init__(self, kernel: GridKernel, tile: TileSums, product: FragmentProduct) -> None:
+        super().__init__(kernel, tile)
         self.product, self.rows, self.columns = product, product.rows, product.columns
-        if positions.stages > shape.stages:
-            self.ahead = shape.stages - 1  # the stage multiplied last is free after the barrier
+        if tile.positions.stages > tile.shape.stages:
+            self.ahead = tile.shape.stages - 1  # the stage multiplied last is free after the barrier
 
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """The sums with the products of a stage added."""

@@ -28,7 +28,7 @@ from tlx.ir.types import I8, I32, I64, Type, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, MappedPointer, all_of, as_index
 from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_blocks.positions import Positions, terms_of
+from tlx.lower.to_blocks.positions import TileSums, terms_of
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums, SumsPart
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOperand, TensorCopies
@@ -50,20 +50,11 @@ class GroupSums(StagedSums):
 
     rows = 16
 
-    def __init__(
-        self,
-        kernel: GridKernel,
-        merged: MergedProduct,
-        shape: BlockShape,
-        shared: Value,
-        accumulator: Type,
-        positions: Positions,
-        product: GroupProduct,
-    ) -> None:
-        super().__init__(kernel, merged, shape, shared, accumulator, positions)
+    def __init__(self, kernel: GridKernel, tile: TileSums, product: GroupProduct) -> None:
+        super().__init__(kernel, tile)
         self.product = product
-        if positions.stages > shape.stages:
-            self.ahead = shape.stages - 2  # the products of the stage multiplied last may not be complete
+        if tile.positions.stages > tile.shape.stages:
+            self.ahead = tile.shape.stages - 2  # the products of the stage multiplied last may not be complete
         warps = product.rows // self.rows
         self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
 
@@ -202,21 +193,11 @@ class MappedGroupSums(GroupSums):
     """
 
     def __init__(
-        self,
-        kernel: GridKernel,
-        merged: MergedProduct,
-        shape: BlockShape,
-        shared: Value,
-        accumulator: Type,
-        positions: Positions,
-        product: GroupProduct,
-        *,
-        mapped: MappedOperands,
-        blocks: int,
+        self, kernel: GridKernel, tile: TileSums, product: GroupProduct, mapped: MappedOperands, blocks: int
     ) -> None:
-        super().__init__(kernel, merged, shape, shared, accumulator, positions, product)
+        super().__init__(kernel, tile, product)
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
-        self.memory = MappedMemory.of(kernel.grid, shape, bytes_of(merged.gemm.a.element))
+        self.memory = MappedMemory.of(kernel.grid, tile.shape, bytes_of(tile.merged.gemm.a.element))
 
     def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]) -> None:
         """Compute the block's tiles.

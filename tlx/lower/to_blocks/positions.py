@@ -12,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx.ir.module import Module, Raw
-from tlx.ir.types import I64, PTR, ArrayType
+from tlx.ir.types import I64, PTR, ArrayType, Type
 from tlx.ir.values import Text, Value
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_tiles.problem import Gemm
+from tlx.target.grid_unit import BlockShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,25 @@ class Positions:
         term, k = self.kernel.divided(b.umin(number, self.count - 1), self.gemm.k)
         entry = b.gep(I64, self._table, as_index(b, b.mul(term, 2)))
         return Position(number, k, (b.load(I64, entry, 8), b.load(I64, b.gep(I64, entry, 1), 8)))
+
+
+@dataclass(frozen=True, slots=True)
+class TileSums:
+    """The sums of a block's tile: what a kernel of a product computes.
+
+    Attributes:
+        merged: The product.
+        shape: The tile.
+        shared: The block's shared memory.
+        accumulator: Element type of the sums.
+        positions: The positions along K.
+    """
+
+    merged: MergedProduct
+    shape: BlockShape
+    shared: Value
+    accumulator: Type
+    positions: Positions
 
 
 def terms_of(gemm: Gemm) -> tuple[tuple[int, int], ...]:

@@ -41,7 +41,7 @@ from tlx.lower.to_blocks.kernel import (
     vector_columns,
 )
 from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_blocks.positions import Positions, terms_of
+from tlx.lower.to_blocks.positions import Positions, TileSums, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
 from tlx.lower.to_blocks.staging import CHUNK, StagedSums, SumsPart
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
@@ -358,18 +358,18 @@ class _ProductKernels:
         """Compute the sums of the block's tiles, and use their parts."""
         plan, shared = self.plan, self.grid.operations.shared(kernel.b)
         emitter: StagedSums | ScalarSums
-        facts = kernel, self.merged, plan.shape, shared, self.accumulator, positions
+        tile = TileSums(self.merged, plan.shape, shared, self.accumulator, positions)
         if isinstance(plan.product, GroupProduct) and self.mapped is not None:
-            emitter = MappedGroupSums(*facts, plan.product, mapped=self.mapped, blocks=self._blocks(kernel))
+            emitter = MappedGroupSums(kernel, tile, plan.product, self.mapped, self._blocks(kernel))
             emitter.emit_tiles(lambda: _place_of_tile(kernel, plan), use)
             return
         origin = _place_of_tile(kernel, plan)
         if isinstance(plan.product, FragmentProduct):
-            emitter = FragmentSums(*facts, plan.product)
+            emitter = FragmentSums(kernel, tile, plan.product)
         elif isinstance(plan.product, GroupProduct):
-            emitter = GroupSums(*facts, plan.product)
+            emitter = GroupSums(kernel, tile, plan.product)
         else:
-            emitter = ScalarSums(*facts)
+            emitter = ScalarSums(kernel, tile)
         emitter.emit(*origin, self.sums)
         self.grid.operations.barrier(kernel.b)
         start = const_int(I32, 0)

@@ -17,8 +17,7 @@ from typing import Final
 from tlx.ir.types import I32, FloatType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
-from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_blocks.positions import Positions, terms_of
+from tlx.lower.to_blocks.positions import TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
@@ -67,19 +66,11 @@ class ScalarSums:
 
     Attributes:
         kernel: The kernel.
-        merged: The product.
-        shape: The block's tile, whose `warps` are threads here.
-        shared: The block's shared memory.
-        accumulator: Element type of the sums.
-        positions: The positions along K.
+        tile: What it computes; the `warps` of its shape are threads here.
     """
 
     kernel: GridKernel
-    merged: MergedProduct
-    shape: BlockShape
-    shared: Value
-    accumulator: Type
-    positions: Positions
+    tile: TileSums
 
     def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
         """Compute the tile at a place of C into shared memory.
@@ -89,9 +80,9 @@ class ScalarSums:
             column: Its first column.
             sums: Where the sums are put.
         """
-        kernel, shape, b = self.kernel, self.shape, self.kernel.b
+        kernel, shape, b = self.kernel, self.tile.shape, self.kernel.b
         height, width = shape.warp_rows, shape.warp_columns
-        size = bytes_of(self.accumulator)
+        size = bytes_of(self.tile.accumulator)
         self.operands = self._operands(row, column)
         pitches = [operand.extent + _PADDING for operand in self.operands]
         starts = (0, shape.depth * pitches[0])
@@ -100,22 +91,22 @@ class ScalarSums:
         chunks = min(height, _CHUNK), min(width, _CHUNK)
         firsts = b.mul(down, chunks[0]), b.mul(across, chunks[1])
         places = _offsets(height, shape.rows), _offsets(width, shape.columns)
-        count, sums_of_thread = self.positions.stages, height * width
+        count, sums_of_thread = self.tile.positions.stages, height * width
         self._store_stage(self._loaded(const_int(I32, 0)), const_int(I32, 0), starts)
         kernel.grid.operations.barrier(b)
-        carry = [const_int(I32, 0), *[zero(self.accumulator)] * sums_of_thread]
+        carry = [const_int(I32, 0), *[zero(self.tile.accumulator)] * sums_of_thread]
         with b.loop(0, count, carry=carry, name="stage") as stage:
             at, *acc = stage.carried
             other = b.sub(const_int(I32, buffer), at)
             following = b.umin(b.add(b.cast("trunc", stage.index, I32), 1), count - 1)
             loaded = self._loaded(following)
             lines = [
-                b.gep(self.accumulator, self.shared, as_index(b, b.add(b.add(at, start), first)))
+                b.gep(self.tile.accumulator, self.tile.shared, as_index(b, b.add(b.add(at, start), first)))
                 for start, first in zip(starts, firsts, strict=True)
             ]
             for k in range(shape.depth):
                 x, y = (
-                    self._line(b.gep(self.accumulator, line, k * pitch), offsets)
+                    self._line(b.gep(self.tile.accumulator, line, k * pitch), offsets)
                     for line, pitch, offsets in zip(lines, pitches, places, strict=True)
                 )
                 acc = [self._added(acc[i * width + j], x[i], y[j]) for i in range(height) for j in range(width)]
@@ -124,16 +115,16 @@ class ScalarSums:
             stage.next(other, *acc)
         for i in range(height):
             at = b.add(b.mul(b.add(firsts[0], places[0][i]), sums.row_stride), firsts[1])
-            base = b.gep(self.accumulator, self.shared, as_index(b, at))
+            base = b.gep(self.tile.accumulator, self.tile.shared, as_index(b, at))
             for j in range(width):
                 total = stage.results[1 + i * width + j]
-                b.store(total, b.gep(self.accumulator, base, places[1][j]), size)
+                b.store(total, b.gep(self.tile.accumulator, base, places[1][j]), size)
 
     def _place_of_thread(self) -> tuple[Value, Value]:
         """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""
         kernel, b, lanes = self.kernel, self.kernel.b, self.kernel.grid.warp
         warp, lane = kernel.divided(kernel.thread, lanes)
-        warp_row, warp_column = kernel.divided(warp, self.shape.columns // self.shape.warp_columns // _ACROSS)
+        warp_row, warp_column = kernel.divided(warp, self.tile.shape.columns // self.tile.shape.warp_columns // _ACROSS)
         lane_row, lane_column = kernel.divided(lane, _ACROSS)
         row = b.add(b.mul(warp_row, lanes // _ACROSS), lane_row)
         return row, b.add(b.mul(warp_column, _ACROSS), lane_column)
@@ -143,32 +134,32 @@ class ScalarSums:
         b, values = self.kernel.b, list[Value]()
         chunk = min(len(places), _CHUNK)
         for place in places[::chunk]:
-            at = b.gep(self.accumulator, address, place)
-            vector = b.load(VectorType(chunk, self.accumulator), at, chunk * bytes_of(self.accumulator))
+            at = b.gep(self.tile.accumulator, address, place)
+            vector = b.load(VectorType(chunk, self.tile.accumulator), at, chunk * bytes_of(self.tile.accumulator))
             values += [b.extract_element(vector, k) for k in range(chunk)]
         return values
 
     def _added(self, total: Value, x: Value, y: Value) -> Value:
         b = self.kernel.b
-        return b.fma(x, y, total) if isinstance(self.accumulator, FloatType) else b.add(b.mul(x, y), total)
+        return b.fma(x, y, total) if isinstance(self.tile.accumulator, FloatType) else b.add(b.mul(x, y), total)
 
     # Copies ----------------------------------------------------------------------------------------------------
 
     def _operands(self, row: Value, column: Value) -> list[_Operand]:
-        gemm, shape, merged = self.merged.gemm, self.shape, self.merged
+        gemm, shape, merged = self.tile.merged.gemm, self.tile.shape, self.tile.merged
         a = gemm.a.transposed, 0, shape.rows, merged.rows, row, gemm.lhs_sign
         b = gemm.b, 1, shape.columns, merged.columns, column, gemm.rhs_sign
         return [_Operand(*facts, self._at_once(*facts[:4])) for facts in (a, b)]
 
     def _at_once(self, view: MatrixView, number: int, extent: int, count: int) -> int:
         """How many adjacent elements a thread copies at once."""
-        merged, gemm, size = self.merged, self.merged.gemm, bytes_of(view.element)
+        merged, gemm, size = self.tile.merged, self.tile.merged.gemm, bytes_of(view.element)
         terms = terms_of(gemm)
         aligned = [self.kernel.iterations.alignments[number + 1], view.pitch * size]
         aligned += [term[number] * size for term in terms]
-        lengths = [extent * self.shape.depth // self.shape.warps]
+        lengths = [extent * self.tile.shape.depth // self.tile.shape.warps]
         if not view.is_row_major:
-            lengths += [self.positions.count, gemm.k]
+            lengths += [self.tile.positions.count, gemm.k]
         elif merged.inner.trips and merged.by_rows == (number == 0):
             lengths += [gemm.n if number else gemm.m]
         else:
@@ -178,9 +169,9 @@ class ScalarSums:
 
     def _places(self, operand: _Operand) -> list[tuple[Value, Value]]:
         """Where the elements of a stage that the thread copies begin: positions along K and across."""
-        kernel, depth, b = self.kernel, self.shape.depth, self.kernel.b
+        kernel, depth, b = self.kernel, self.tile.shape.depth, self.kernel.b
         places: list[tuple[Value, Value]] = []
-        for first in range(0, operand.extent * depth // operand.at_once, self.shape.warps):
+        for first in range(0, operand.extent * depth // operand.at_once, self.tile.shape.warps):
             number = b.add(kernel.thread, first)
             if operand.view.is_row_major:
                 k, x = kernel.divided(number, operand.extent // operand.at_once)
@@ -196,17 +187,17 @@ class ScalarSums:
 
     def _loaded(self, stage: Value) -> list[list[Value]]:
         """The thread's elements of a stage (i32), in the sums' type, by place."""
-        first = self.positions.first(stage, self.shape.depth)
+        first = self.tile.positions.first(stage, self.tile.shape.depth)
         b, values = self.kernel.b, list[list[Value]]()
         for operand in self.operands:
             view, number = operand.view, operand.number
             for k, x in self._places(operand):
-                at, across = self.positions.after(first, k), b.add(operand.origin, x)
+                at, across = self.tile.positions.after(first, k), b.add(operand.origin, x)
                 base = self.kernel.pointers[number + 1]
                 inside = self._is_inside(operand, at.number, across)
-                if self.merged.by_rows == (number == 0):
-                    iteration, *found = self.merged.found(self.kernel, across, across)
-                    base, across = self.merged.moved(self.kernel, base, number + 1, iteration), found[number]
+                if self.tile.merged.by_rows == (number == 0):
+                    iteration, *found = self.tile.merged.found(self.kernel, across, across)
+                    base, across = self.tile.merged.moved(self.kernel, base, number + 1, iteration), found[number]
                 if at.offsets is not None:
                     base = b.gep(view.element, base, at.offsets[number])
                 address = b.gep(view.element, base, b.mul(as_index(b, at.k), view.row_stride))
@@ -216,27 +207,27 @@ class ScalarSums:
 
     def _store_stage(self, values: list[list[Value]], buffer: Value, starts: Sequence[int]) -> None:
         """Write the thread's elements to the buffer at some distance (i32), in elements."""
-        b, remaining, size = self.kernel.b, iter(values), bytes_of(self.accumulator)
+        b, remaining, size = self.kernel.b, iter(values), bytes_of(self.tile.accumulator)
         for operand, start in zip(self.operands, starts, strict=True):
             pitch = operand.extent + _PADDING
             for k, x in self._places(operand):
                 elements = next(remaining)
                 at = b.add(b.add(buffer, start), b.add(b.mul(k, pitch), x))
-                address = b.gep(self.accumulator, self.shared, as_index(b, at))
+                address = b.gep(self.tile.accumulator, self.tile.shared, as_index(b, at))
                 if operand.view.is_row_major and len(elements) > 1:
-                    vector: Value = const_vector([zero(self.accumulator)] * len(elements))
+                    vector: Value = const_vector([zero(self.tile.accumulator)] * len(elements))
                     for index, element in enumerate(elements):
                         vector = b.insert_element(vector, element, index)
                     b.store(vector, address, len(elements) * size)
                     continue
                 for index, element in enumerate(elements):
-                    b.store(element, b.gep(self.accumulator, address, index * pitch), size)
+                    b.store(element, b.gep(self.tile.accumulator, address, index * pitch), size)
 
     def _is_inside(self, operand: _Operand, k: Value, across: Value) -> Value | None:
         """Whether elements lie in the matrix, at a position of K and across; None if all do."""
         b, checks = self.kernel.b, list[Value]()
-        if self.positions.count % self.shape.depth:
-            checks.append(b.icmp("ult", k, self.positions.count))
+        if self.tile.positions.count % self.tile.shape.depth:
+            checks.append(b.icmp("ult", k, self.tile.positions.count))
         if operand.count % operand.extent:
             checks.append(b.icmp("ult", across, operand.count))
         return all_of(b, checks)
@@ -261,12 +252,12 @@ class ScalarSums:
 
     def _converted(self, value: Value, sign: Sign) -> Value:
         b = self.kernel.b
-        if value.type == self.accumulator:
+        if value.type == self.tile.accumulator:
             return value
         if sign == "f":
-            return b.cast("fpext", value, self.accumulator)
-        widens = bits_of(value.type) < bits_of(self.accumulator)
-        return b.cast(("zext" if sign == "u" else "sext") if widens else "trunc", value, self.accumulator)
+            return b.cast("fpext", value, self.tile.accumulator)
+        widens = bits_of(value.type) < bits_of(self.tile.accumulator)
+        return b.cast(("zext" if sign == "u" else "sext") if widens else "trunc", value, self.tile.accumulator)
 
 
 def _offsets(count: int, extent: int) -> list[int]:

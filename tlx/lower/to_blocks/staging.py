@@ -22,11 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.types import I8, I32, Type, bytes_of
+from tlx.ir.types import I8, I32, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
-from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_blocks.positions import Position, Positions, terms_of
+from tlx.lower.to_blocks.positions import Position, TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
@@ -126,11 +125,7 @@ class StagedSums(ABC):
 
     Args:
         kernel: The kernel.
-        product: The product.
-        shape: The block's tile.
-        shared: The block's shared memory.
-        accumulator: Element type of the sums.
-        positions: The positions along K.
+        tile: What it computes.
 
     Attributes:
         ahead: Stages that are copied ahead: by default all.
@@ -143,24 +138,16 @@ class StagedSums(ABC):
     transposable: tuple[int, ...] = (2,)
     """Bytes of elements whose lines in shared memory may follow each other along K."""
 
-    def __init__(
-        self,
-        kernel: GridKernel,
-        product: MergedProduct,
-        shape: BlockShape,
-        shared: Value,
-        accumulator: Type,
-        positions: Positions,
-    ) -> None:
-        self.kernel, self.merged, self.shape, self.shared = kernel, product, shape, shared
-        self.accumulator, self.positions, gemm = accumulator, positions, product.gemm
+    def __init__(self, kernel: GridKernel, tile: TileSums) -> None:
+        self.kernel, self.merged, self.shape, self.shared = kernel, tile.merged, tile.shape, tile.shared
+        self.accumulator, self.positions, gemm, shape = tile.accumulator, tile.positions, tile.merged.gemm, tile.shape
         self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
         free = bytes_of(gemm.a.element) in self.transposable
         a, b = pointers[1:3]
         self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
         self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
-        self.threads, self.ahead = shape.warps * kernel.grid.warp, positions.stages
+        self.threads, self.ahead = shape.warps * kernel.grid.warp, tile.positions.stages
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
         self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
