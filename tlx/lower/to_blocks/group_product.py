@@ -29,19 +29,15 @@ from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, MappedPointer, all_of, as_index
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import TileSums, terms_of
-from tlx.lower.to_blocks.staging import StagedOperand, StagedSums, SumsPart
-from tlx.lower.to_tiles.expression import MatrixView
+from tlx.lower.to_blocks.staging import StagedOperand, StagedSums, SumsPart, SumsView
 from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOperand, TensorCopies
 from tlx.target.launches import TensorMap
 
 _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
-_PART_COLUMNS: Final = (16, 32, 64)
-"""Columns of a warp's sums that may pass through shared memory at once; all tiles have multiples of them."""
-_PART_PADDING: Final = 4
-"""Columns after each of their rows."""
-_SUM_BYTES: Final = 4
+_PART_COLUMNS: Final = (16, 32, 64, 128)
+"""Columns of a warp's sums that may pass through shared memory at once; all tiles have multiples of the first three."""
 _CHUNK: Final = 16
 
 
@@ -174,14 +170,15 @@ class MappedMemory:
         """The memory for elements of some bytes: parts are large, unless fewer blocks would run at once."""
         stages = (shape.rows + shape.columns) * shape.depth * element * shape.stages
         parts = stages + _BARRIERS_BYTES * shape.stages
-        sizes = {n: parts + shape.warps * GroupSums.rows * (n + _PART_PADDING) * _SUM_BYTES for n in _PART_COLUMNS}
+        views = {n: SumsView(I32, GroupSums.rows, n) for n in _PART_COLUMNS if n <= shape.columns}
+        sizes = {n: parts + shape.warps * view.size for n, view in views.items()}
         at_once = grid.shared_bytes // min(sizes.values())
         columns = max(n for n, size in sizes.items() if grid.shared_bytes // size == at_once)
         return cls(stages, parts, columns, sizes[columns])
 
-    def view(self, element: Type) -> MatrixView:
-        """A part."""
-        return MatrixView(element, GroupSums.rows, self.columns, self.columns + _PART_PADDING, 1)
+    def view(self, element: Type) -> SumsView:
+        """A part, whose elements have 4 bytes."""
+        return SumsView(element, GroupSums.rows, self.columns)
 
 
 class MappedGroupSums(GroupSums):
@@ -324,7 +321,7 @@ class MappedGroupSums(GroupSums):
         """Use a warp's sums, part by part."""
         b, part, warp = self.b, self.memory.view(self.accumulator), self.kernel.grid.warp
         number, _ = self.kernel.divided(self.kernel.thread, warp)
-        start = b.add(b.mul(number, part.rows * part.row_stride * _SUM_BYTES), self.memory.parts)
+        start = b.add(b.mul(number, part.size), self.memory.parts)
         base = b.gep(I8, self.shared, as_index(b, start))
         per_part = part.rows * part.cols // warp
         for first in range(0, len(acc), per_part):

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Final
 
 from tlx.diagnostics import LoweringError, Span
 from tlx.ir.module import Module
-from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
@@ -43,21 +43,20 @@ from tlx.lower.to_blocks.kernel import (
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions, TileSums, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
-from tlx.lower.to_blocks.staging import CHUNK, StagedSums, SumsPart
+from tlx.lower.to_blocks.staging import CHUNK, StagedSums, SumsPart, SumsView
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
     convert_tile,
     load_tile_vector,
     store_tile_vector,
+    tile,
     tile_address,
 )
 from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
 from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupProduct
 
-_PADDING: Final = 8
-"""Columns after each row of sums in shared memory: rows of a fragment are then in different banks."""
 _BANDS: Final = 8
 """Blocks that add up the parts of a tile."""
 _MOST_SPLITS: Final = 16
@@ -190,7 +189,12 @@ def _shared_bytes(grid: GridUnit, plan: ProductPlan, gemm: Gemm, accumulator: Ty
         operands = operand_bytes(shape, accumulator)
     else:
         operands = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
-    return max(operands, shape.rows * (shape.columns + _PADDING) * bytes_of(accumulator))
+    return max(operands, _sums_view(plan, accumulator).size)
+
+
+def _sums_view(plan: ProductPlan, accumulator: Type) -> SumsView:
+    """The sums of a tile in shared memory."""
+    return SumsView(accumulator, plan.shape.rows, plan.shape.columns, is_shared=plan.product is not None)
 
 
 def product_grid_kernels(
@@ -275,8 +279,8 @@ class _ProductKernels:
     def __post_init__(self) -> None:
         shape, self.accumulator = self.plan.shape, gemm_accumulator_type(self.merged.gemm)
         self.threads = shape.warps * (self.grid.warp if self.plan.product is not None else 1)
-        self.sums = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns + _PADDING, 1)
-        self.partial = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns, 1)
+        self.sums = _sums_view(self.plan, self.accumulator)
+        self.partial = SumsView(self.accumulator, shape.rows, shape.columns, is_shared=False)
         self.tile_bytes = self.plan.tile * bytes_of(self.accumulator)
         self.mapped: MappedOperands | None = None
 
@@ -296,9 +300,7 @@ class _ProductKernels:
             positions = Positions(self.module, kernel, self.merged.gemm, plan.shape.depth)
 
             def finish(part: SumsPart) -> None:
-                _emit_epilogue(
-                    kernel, self.merged, plan.shape, part, lambda at: self._loaded(kernel, part.view, part.base, at)
-                )
+                _emit_epilogue(kernel, self.merged, plan.shape, part, partial(part.view.load, kernel.b, part.base))
 
             self._emit_sums(kernel, positions, finish)
             return *copies, self._finished(kernel, workspace)
@@ -375,9 +377,6 @@ class _ProductKernels:
         start = const_int(I32, 0)
         use(SumsPart(self.sums, shared, origin, (start, start), self.threads, kernel.thread))
 
-    def _loaded(self, kernel: GridKernel, view: MatrixView, base: Value, at: ResultTile) -> Value:
-        return load_tile_vector(kernel.b, view, tile_address(kernel.b, view, base, at), at)
-
     def _partial_tile(self, kernel: GridKernel) -> Value:
         """The address of the tile in the workspace of the iteration."""
         return kernel.b.gep(I8, kernel.pointers[-1], kernel.b.mul(as_index(kernel.b, kernel.tile), self.tile_bytes))
@@ -396,9 +395,10 @@ class _ProductKernels:
             def body(number: Value) -> None:
                 row, vector = kernel.divided(number, part.view.cols // columns)
                 column = b.mul(vector, columns)
-                value = self._loaded(kernel, part.view, part.base, _row(b, columns, row, column))
-                at = _row(b, columns, b.add(down, row), b.add(across, column))
-                store_tile_vector(b, self.partial, tile_address(b, self.partial, base, at), at, value)
+                value = part.view.load(b, part.base, row, column, columns)
+                address = self.partial.address(b, base, b.add(down, row), b.add(across, column))
+                token = b.typeinfo(value, tile(self.accumulator, 1, columns), "out")
+                b.tensor_store(address, token, (0, 0))
 
             kernel.for_each(part.view.rows * part.view.cols // columns, part.threads, body, thread=part.thread)
 
@@ -410,10 +410,10 @@ class _ProductKernels:
         b, base = kernel.b, self._partial_tile(kernel)
         opcode = "fadd" if isinstance(self.accumulator, FloatType) else "add"
 
-        def total(at: ResultTile) -> Value:
-            value = self._loaded(kernel, self.partial, base, at)
+        def total(row: Value, column: Value, count: int) -> Value:
+            value = self.partial.load(b, base, row, column, count)
             for number in range(1, self.plan.splits):
-                other = self._loaded(kernel, self.partial, b.gep(I8, base, number * distance), at)
+                other = self.partial.load(b, b.gep(I8, base, number * distance), row, column, count)
                 value = b.binary(opcode, value, other)
             return value
 
@@ -453,10 +453,10 @@ def _emit_epilogue(
     merged: MergedProduct,
     shape: BlockShape,
     part: SumsPart,
-    sums: Callable[[ResultTile], Value],
+    sums: Callable[[Value, Value, int], Value],
     band: tuple[int, Value] | None = None,
 ) -> None:
-    """Compute C from sums, given by their place in a part of the tile; or one of some equal bands of the part."""
+    """Compute C from sums, by their row, first column (i32) and number in a part of the tile; or one of some bands."""
     b, rows, cols, gemm = kernel.b, part.view.rows, part.view.cols, merged.gemm
     origin = [b.add(start, place) for start, place in zip(part.origin, part.place, strict=True)]
     leading = 4 if gemm.acc is not None else 3
@@ -472,7 +472,7 @@ def _emit_epilogue(
         outer, inner = kernel.divided(number, cols // columns if by_rows else rows)
         row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
         at = b.add(origin[0], row), b.add(origin[1], column)
-        within = _row(b, columns, row, column)
+        within = row, column
         checks: list[Value] = [b.icmp("ult", at[0], merged.rows)] if merged.rows % shape.rows else []
         checks += [b.icmp("ult", at[1], merged.columns)] if merged.columns % shape.columns else []
         condition = all_of(b, checks)
@@ -482,7 +482,7 @@ def _emit_epilogue(
         with b.if_block(condition, "in.matrix"):
             element_vector(at, within)
 
-    def element_vector(element: tuple[Value, Value], within: ResultTile) -> None:
+    def element_vector(element: tuple[Value, Value], within: tuple[Value, Value]) -> None:
         """Compute elements of C, by their place in it and in the tile."""
         iteration, *found = merged.found(kernel, *element)
         given = kernel.pointers[: len(merged.inner.steps)]
@@ -490,7 +490,7 @@ def _emit_epilogue(
         pointers = [merged.moved(kernel, p, number, iteration) for number, p in enumerate(given)]
 
         def product(at: ResultTile) -> Value:
-            total = sums(within)
+            total = sums(*within, columns)
             if gemm.acc is not None:
                 added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, pointers[3], at), at)
                 opcode = "fadd" if isinstance(accumulator, FloatType) else "add"
@@ -502,7 +502,3 @@ def _emit_epilogue(
         store_tile_vector(b, gemm.c, tile_address(b, gemm.c, pointers[0], place), place, result)
 
     kernel.for_each(count, part.threads, body, thread=part.thread)
-
-
-def _row(b: TensorBuilder, columns: int, row: Value, column: Value) -> ResultTile:
-    return row_tile(columns, as_index(b, row), as_index(b, column))

@@ -18,6 +18,7 @@ from tlx.ir.types import I32, FloatType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.positions import TileSums, terms_of
+from tlx.lower.to_blocks.staging import SumsView
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
@@ -72,7 +73,7 @@ class ScalarSums:
     kernel: GridKernel
     tile: TileSums
 
-    def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
+    def emit(self, row: Value, column: Value, sums: SumsView) -> None:
         """Compute the tile at a place of C into shared memory.
 
         Args:

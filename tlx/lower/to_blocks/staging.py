@@ -22,10 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.types import I8, I32, bytes_of
-from tlx.ir.values import Value, const_int, const_vector, zero
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import I8, I32, Type, VectorType, bytes_of
+from tlx.ir.values import Keyword, Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.positions import Position, TileSums, terms_of
+from tlx.lower.to_tiles.emit.tiles import tile
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
@@ -33,6 +35,11 @@ CHUNK: Final = 16
 """Bytes of a chunk."""
 _LINES: Final = 8
 _PAIR: Final = 2
+_BANK: Final = 4
+_BANKS: Final = 32
+_HALF: Final = 4
+_PADDING: Final = 8
+"""Elements after rows of sums that are not swizzled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,65 @@ class StagedOperand:
 
 
 @dataclass(frozen=True, slots=True)
+class SumsView:
+    """Sums in memory, row by row.
+
+    In shared memory, numbers of 4 bytes are swizzled if rows consist of whole lines of 32, and rows of others are
+    padded. Then a fragment's threads, which store two columns of eight rows, use different banks, and so do eight
+    threads that load eight adjacent columns each, in two halves:
+
+        row r    column 8 g + 4 h + i is at 8 (g xor r mod 4) + 4 (h xor g / 4 mod 2) + i
+
+    Attributes:
+        element: Element type.
+        rows, cols: Extents.
+        is_shared: Whether threads of fragments share them in shared memory.
+    """
+
+    element: Type
+    rows: int
+    cols: int
+    is_shared: bool = True
+
+    @property
+    def is_swizzled(self) -> bool:
+        """Whether columns are swizzled."""
+        return self.is_shared and bytes_of(self.element) == _BANK and self.cols % _BANKS == 0
+
+    @property
+    def row_stride(self) -> int:
+        """Elements from a row to the next."""
+        return self.cols + (_PADDING if self.is_shared and not self.is_swizzled else 0)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows."""
+        return self.rows * self.row_stride * bytes_of(self.element)
+
+    def address(self, b: TensorBuilder, base: Value, row: Value, column: Value) -> Value:
+        """The address of an element (row and column are i32); those of the same four columns follow it."""
+        if self.is_swizzled:
+            group = b.binary("shl", b.binary("and", row, const_int(I32, 3)), const_int(I32, 3))
+            half = b.binary("and", b.binary("lshr", column, const_int(I32, 3)), const_int(I32, _HALF))
+            column = b.binary("xor", b.binary("xor", column, group), half)
+        return b.gep(self.element, base, as_index(b, b.add(b.mul(row, self.row_stride), column)))
+
+    def load(self, b: TensorBuilder, base: Value, row: Value, column: Value, count: int) -> Value:
+        """Adjacent columns of a row (i32), aligned to their number."""
+        width = min(count, _HALF) if self.is_swizzled else count
+        type_, parts = tile(self.element, 1, width), list[Value]()
+        for at in range(0, count, width):
+            address = self.address(b, base, row, b.add(column, at))
+            parts.append(
+                b.tovector(b.tensor_load(address, type_, (0, 0), "sums"), VectorType(width, self.element), "x")
+            )
+        while len(parts) > 1:
+            width *= 2
+            parts = [b.shuffle(x, y, range(width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+
+@dataclass(frozen=True, slots=True)
 class SumsPart:
     """A part of a tile's sums that some threads have put into shared memory, or all of it.
 
@@ -112,7 +178,7 @@ class SumsPart:
         thread: The thread's number among them, i32.
     """
 
-    view: MatrixView
+    view: SumsView
     base: Value
     origin: tuple[Value, Value]
     place: tuple[Value, Value]
@@ -168,7 +234,7 @@ class StagedSums(ABC):
         """The sums, when all products are added."""
         return acc
 
-    def emit(self, row: Value, column: Value, sums: MatrixView) -> None:
+    def emit(self, row: Value, column: Value, sums: SumsView) -> None:
         """Compute the tile at a place of C into shared memory.
 
         Args:
@@ -323,9 +389,9 @@ class StagedSums(ABC):
     # Sums ------------------------------------------------------------------------------------------------------
 
     def store(
-        self, acc: Sequence[Value], columns: int, sums: MatrixView, base: Value, place: tuple[Value, Value]
+        self, acc: Sequence[Value], columns: int, sums: SumsView, base: Value, place: tuple[Value, Value]
     ) -> None:
-        """Store sums of the warp.
+        """Store sums of the warp, two columns at a time.
 
         Args:
             acc: The sums.
@@ -335,12 +401,13 @@ class StagedSums(ABC):
             place: The row and column of the first sum, i32.
         """
         b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
-        width = columns // self.columns
+        width, pair = columns // self.columns, VectorType(_PAIR, sums.element)
         group, quad = self.kernel.divided(self.lane, 4)
-        row, column = b.add(place[0], group), b.add(place[1], b.mul(quad, 2))
-        base = b.gep(sums.element, base, as_index(b, b.add(b.mul(row, sums.row_stride), column)))
-        for number, value in enumerate(acc):
+        row, column = b.add(place[0], group), b.add(place[1], b.mul(quad, _PAIR))
+        for number in range(0, len(acc), _PAIR):
             (i, j), k = divmod(number // size, width), number % size
-            down = i * self.rows + k // 2 * (self.rows // 2)
-            across = j * self.columns + k % 2
-            b.store(value, b.gep(sums.element, base, down * sums.row_stride + across), bytes_of(sums.element))
+            down = i * self.rows + k // _PAIR * (self.rows // 2)
+            value = b.insert_element(Keyword(pair, "undef"), acc[number], 0)
+            value = b.insert_element(value, acc[number + 1], 1)
+            to = sums.address(b, base, row, b.add(column, j * self.columns))
+            b.store(value, b.gep(sums.element, to, down * sums.row_stride), _PAIR * bytes_of(sums.element))
