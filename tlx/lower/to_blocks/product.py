@@ -68,6 +68,8 @@ _GAIN: Final = 1.1
 """How much faster a product must be expected to be for several blocks to share its positions of K."""
 _OVERLAP: Final = 0.25
 """The share of the faster of copies and products that takes time besides the other."""
+_OVERLAP_AT_ONCE: Final = 0.35
+"""That share where the copies of all stages start before the first one is multiplied."""
 _OVERLAP_OF_MAPPED: Final = 0.1
 """That share where a thread of its own copies by tensor maps."""
 
@@ -146,19 +148,28 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     size = bytes_of(gemm.a.element)
     copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
-    overlap = _OVERLAP_OF_MAPPED if plan.is_mapped else _OVERLAP
-    stage = max(copied, multiplied) + overlap * min(copied, multiplied)
+    stages = _stages(plan, gemm) // plan.splits
+    stage = max(copied, multiplied) + _overlap(plan, stages) * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
     at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(grid, plan, gemm, gemm_accumulator_type(gemm)))
     started = -(-rounds // at_once)
     if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
         started = (1 + rounds) / 2
     starts = (started + _SERIAL * rounds) * costs.block + (costs.mapping if plan.is_mapped else 0)
-    cycles = _stages(plan, gemm) // plan.splits * stage
+    cycles = stages * stage
     if plan.splits == 1:
         return starts + rounds * cycles
     parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes  # written, and read
     return _GAIN * (starts + rounds * (cycles + parts)) + costs.kernel
+
+
+def _overlap(plan: ProductPlan, stages: int) -> float:
+    """The share of the faster of copies and products that takes time besides the other, in a block of some stages."""
+    if stages == 1:
+        return 1.0
+    if plan.is_mapped:
+        return _OVERLAP_OF_MAPPED
+    return _OVERLAP_AT_ONCE if stages <= plan.shape.stages else _OVERLAP
 
 
 def _rate(grid: GridUnit, plan: ProductPlan, size: int) -> float:
