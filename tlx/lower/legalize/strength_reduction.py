@@ -22,7 +22,7 @@ or 1 unless some n is tiny:
 
 Where the quotients are floats that only become bfloat or half, targets that have estimates need no remainder. With the
 floats l and u next to 1/d, n/d is between n l and n u, and rounding is monotonic: if both products become the same
-number, the rounded quotient does, too. Otherwise, once in 2^15 numbers for bfloat, it is divided:
+number, the rounded quotient does, too. Otherwise, for less than one in 2^15 bfloats, n is divided:
 
     round(n l) = round(n u)    ->    round(n/d) = round(n l)
 
