@@ -33,6 +33,7 @@ from tlx.evaluate.values import (
     width_of,
 )
 from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.small_floats import format_named
 from tlx.ir.types import IntType, StructType, VectorType, scalar_of
 
 Elementwise = Callable[..., Array]
@@ -218,7 +219,31 @@ def _is_class_entry(site: CallSite) -> Implementation:
     return run
 
 
+def _from_small(site: CallSite) -> Implementation:
+    """`llvm.convert.from.arbitrary.fp`, which is exact."""
+    format_, element = format_named(site.metadata[0]), element_dtype(scalar_of(site.result))
+
+    def run(codes: RuntimeValue) -> RuntimeValue:
+        numbers = to_float(format_.decoded(np.atleast_1d(codes)), element)
+        return numbers if isinstance(site.result, VectorType) else numbers[0]
+
+    return run
+
+
+def _to_small(site: CallSite) -> Implementation:
+    """`llvm.convert.to.arbitrary.fp`, which rounds once, to nearest even."""
+    format_ = format_named(site.metadata[0])
+
+    def run(numbers: RuntimeValue, saturates: RuntimeValue) -> RuntimeValue:
+        codes = format_.encoded(np.atleast_1d(numbers), saturates=bool(saturates))
+        return codes if isinstance(site.result, VectorType) else int(codes[0])
+
+    return run
+
+
 FLOAT_INTRINSICS: Final[FunctionTable] = {
+    "convert.from.arbitrary.fp": _from_small,
+    "convert.to.arbitrary.fp": _to_small,
     "fma": elementwise(fma),
     "fmuladd": elementwise(fmuladd),
     "is.fpclass": _is_class_entry,

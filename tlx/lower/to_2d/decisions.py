@@ -23,6 +23,7 @@ from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, Symboli
 from tlx.lower.to_2d.memory.coalescing import coalesce
 from tlx.lower.to_2d.memory.lazy_views import find_lazy_views
 from tlx.lower.to_2d.memory.parts import find_parts
+from tlx.lower.to_2d.memory.small_float_operands import find_small_float_operands
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES
 
@@ -55,6 +56,7 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     groups = FusionGroups.of(facts)
     storage = SymbolicStorage()
     views |= find_lazy_views(OperandViews(facts, groups, views, storage))
+    views |= find_small_float_operands(OperandViews(facts, groups, views, storage))
     views |= find_borders(OperandViews(facts, groups, views, storage))
     operands = OperandViews(facts, groups, views, storage)
     live = find_live_results(facts, groups)

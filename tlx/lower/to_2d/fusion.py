@@ -26,13 +26,14 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tlx.intrinsics.convolution import Windows
+from tlx.intrinsics.small_floats import SmallConversion
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import MemoryLocation, Position
-from tlx.lower.memory.views import Storage, TensorView, tensor_bytes
+from tlx.lower.memory.views import SmallFloatBytes, Storage, TensorView, tensor_bytes
 from tlx.lower.operations import UNARY_INTRINSICS
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import (
@@ -480,6 +481,10 @@ class OperandViews:
         source, result = op.tensors[0], op.result
         assert result is not None
         view = self._view(source)
+        if op.intrinsic.name == ORDINARY:  # a conversion from bytes, which a product reads
+            bytes_ = _with_dims_of(view, replace(token, element=view.element))
+            conversion = SmallConversion.of(str(op.instruction.callee), op.instruction.args)
+            return replace(bytes_, small_floats=SmallFloatBytes(conversion.format, result.element))
         if op.intrinsic.name == "broadcast":
             return view.broadcast(result, op.dims[1])
         if op.intrinsic.name == "pad":
