@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.nvidia.programs import function, lowered, tensor, typed
+from tests.nvidia.test_tensor_maps import mapped
 from tlx.intrinsics.small_floats import E4M3, E5M2, SmallFloat
 from tlx.target.launches import table_of
 
@@ -143,6 +144,18 @@ def test_batches_and_shared_sums(run: Run, *, splits: bool) -> None:
     assert len(table_of(text)[0].launches) == 1 + splits
     result = np.zeros((*batch, m, n), np.float32)
     *_, c = run(program, x, stored(y, "t"), result, processor="sm_90a", fp8_products="tensor-cores")
+    np.testing.assert_array_equal(c, left @ right)
+
+
+@pytest.mark.parametrize("size", [(256, 384, 256), (200, 328, 144)], ids=str)
+@pytest.mark.parametrize("layouts", ["nt", "nn"])
+def test_bytes_copied_by_maps(run: Run, size: tuple[int, int, int], layouts: str) -> None:
+    m, n, k = size
+    (x, left), (y, right) = small(E4M3, (m, k)), small(E5M2, (k, n), 1)
+    program = product(size, (E4M3, E5M2), layouts=layouts)
+    changes = {**mapped(2), "fp8_products": "tensor-cores"}
+    assert "cp.async.bulk.tensor" in lowered(program, **changes)
+    *_, c = run(program, x, stored(y, layouts[1]), np.zeros((m, n), np.float32), **changes)
     np.testing.assert_array_equal(c, left @ right)
 
 
