@@ -113,8 +113,9 @@ def run_on_device(
     **changes: Any,
 ) -> list[Any]:
     """The arguments of a program after it has run on this machine's GPU."""
-    target, products = with_grids(**changes), {"float_products": float_products, "fp8_products": fp8_products}
-    tlx.compile(text, target, cpu=processor, **products)[entry](*arguments)
+    target = with_grids(**changes)
+    code = tlx.compile(text, target, cpu=processor, float_products=float_products, fp8_products=fp8_products)
+    code[entry](*arguments)
     return list(arguments)
 
 

@@ -17,13 +17,9 @@ floating-point format conversions".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
-
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, Type, VectorType, scalar_of
-from tlx.ir.values import ConstInt, Value
 
 if TYPE_CHECKING:
     from tlx.intrinsics.numpy_types import Array
@@ -33,8 +29,6 @@ TO_SMALL: Final = "llvm.convert.to.arbitrary.fp"
 CONVERSIONS: Final = (FROM_SMALL, TO_SMALL)
 MARKER: Final = ".arbitrary.fp"
 """What the names of both have in common."""
-_NEAREST: Final = '!"round.tonearest"'
-_FLOATS: Final = (HALF, BFLOAT, FLOAT, DOUBLE)
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,8 @@ class SmallFloat:
         """Numbers rounded to the format, to nearest even, as bytes."""
         import numpy as np
 
-        numbers = numbers.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            numbers = numbers.astype(np.float64)
         magnitudes = np.abs(numbers)
         middles = (self._magnitudes[:-1] + self._magnitudes[1:]) / 2
         below = np.searchsorted(middles, magnitudes, side="left")
@@ -122,29 +117,6 @@ SMALL_FLOATS: Final = (E4M3, E5M2)
 _BY_METADATA: Final = {format_.metadata: format_ for format_ in SMALL_FLOATS}
 
 
-@dataclass(frozen=True)
-class SmallConversion:
-    """A conversion from or to a format of 8 bits.
-
-    Attributes:
-        format: The format.
-        widens: Whether bytes become floats.
-        saturates: Whether numbers beyond the largest one become the largest one.
-    """
-
-    format: SmallFloat
-    widens: bool
-    saturates: bool = False
-
-    @classmethod
-    def of(cls, callee: str, arguments: Sequence[Value]) -> SmallConversion:
-        """The conversion of a call that has no mistake."""
-        widens = callee.startswith(FROM_SMALL)
-        last = arguments[-1]
-        saturates = not widens and isinstance(last, ConstInt) and last.value != 0
-        return cls(format_named(str(arguments[1])), widens, saturates)
-
-
 def format_named(metadata: str) -> SmallFloat:
     """The format that an operand names, such as `!"Float8E5M2"`.
 
@@ -157,37 +129,3 @@ def format_named(metadata: str) -> SmallFloat:
 def is_conversion(callee: str) -> bool:
     """Whether a function is one of the two intrinsics."""
     return callee.strip('"').startswith(CONVERSIONS)
-
-
-def conversion_mistake(callee: str, result: Type, arguments: Sequence[Value]) -> str | None:
-    """What is wrong with a call of one of the intrinsics; None if nothing is."""
-    widens = callee.strip('"').startswith(FROM_SMALL)
-    count = 2 if widens else 4
-    if len(arguments) != count:
-        return f"{_title(widens)} takes {count} operands, got {len(arguments)}"
-    source = arguments[0].type
-    narrow, wide = (source, result) if widens else (result, source)
-    if scalar_of(narrow) != I8:
-        return f"formats of other sizes than 8 bits are not supported: expected i8 or a vector of i8, got {narrow}"
-    if scalar_of(wide) not in _FLOATS:
-        return f"expected half, bfloat, float or double, or a vector of them, got {wide}"
-    if _count(narrow) != _count(wide):
-        return f"operand and result must have equally many elements: {source} and {result}"
-    if str(arguments[1]) not in _BY_METADATA:
-        names = " and ".join(format_.metadata for format_ in SMALL_FLOATS)
-        return f"the format {arguments[1]} is not supported: expected {names}"
-    if widens:
-        return None
-    if str(arguments[2]) != _NEAREST:
-        return f"the rounding mode {arguments[2]} is not supported: expected {_NEAREST}"
-    if arguments[3].type != I1 or not isinstance(arguments[3], ConstInt):
-        return "the last operand, which says whether the result is clamped, must be a constant i1"
-    return None
-
-
-def _title(widens: bool) -> str:
-    return f"@{FROM_SMALL if widens else TO_SMALL}"
-
-
-def _count(type_: Type) -> tuple[int, bool] | None:
-    return (type_.count, type_.scalable) if isinstance(type_, VectorType) else None

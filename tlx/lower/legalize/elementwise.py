@@ -11,11 +11,12 @@ from dataclasses import replace
 from math import copysign, isnan, nan
 from typing import Final
 
-from tlx.intrinsics.small_floats import SmallConversion, is_conversion
+from tlx.intrinsics.small_floats import is_conversion
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.rewrite import definitions
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.types import (
     BFLOAT,
     DOUBLE,

@@ -26,9 +26,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tlx.intrinsics.convolution import Windows
-from tlx.intrinsics.small_floats import SmallConversion
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value

@@ -28,11 +28,12 @@ from math import prod
 from typing import Final, TypeVar
 
 from tlx.diagnostics import LoweringError
-from tlx.intrinsics.small_floats import SmallConversion, is_conversion
+from tlx.intrinsics.small_floats import is_conversion
 from tlx.ir.control_flow import FunctionLoops, Loop
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import FloatType, Type, VectorType, bits_of, bytes_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, ConstInt, Keyword, Local, Splat, Value, int_elements, zero

@@ -27,11 +27,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.intrinsics.small_floats import E5M2, SmallConversion, SmallFloat, is_conversion
+from tlx.intrinsics.small_floats import E5M2, SmallFloat, is_conversion
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import replace_uses
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, Type, VectorType, scalar_of
 from tlx.ir.values import Keyword, Value
 from tlx.lower.legalize.conversions import (
@@ -59,7 +60,7 @@ def convert_small(
 ) -> Value:
     """One register converted from or to a format of 8 bits; bfloat and half are i16, as in all registers."""
     if not conversion.widens:
-        return _to_small(b, target, conversion, _as_float(b, target, register, source))
+        return _to_small(b, conversion, _as_float(b, target, register, source))
     if conversion.format == E5M2:
         half = b.binary("shl", b.cast("zext", register, _like(register, I16)), _splat(register, I16, 8))
         return half if to == HALF else _from_float(b, target, narrow_to_float(b, target, half, HALF), to)
@@ -88,7 +89,7 @@ def _from_e4m3_by_half(b: Builder, target: Target, format_: SmallFloat, register
     shift = _HALF_FRACTION - format_.mantissa_bits
     bits = b.binary("shl", b.cast("sext", register, _like(register, I16)), _splat(register, I16, shift))
     half = b.binary("and", bits, _splat(register, I16, ~(1 << (7 + shift))))  # the sign's copy below the sign
-    scale = splat_like(_poison(register, FLOAT), 2.0 ** (_HALF_BIAS - format_.bias))
+    scale = _splat(register, FLOAT, 2.0 ** (_HALF_BIAS - format_.bias))
     number = b.binary("fmul", narrow_to_float(b, target, half, HALF), scale)
     return _with_nan(b, format_, register, number)
 
@@ -99,7 +100,9 @@ def _from_e4m3(b: Builder, _target: Target, format_: SmallFloat, register: Value
     rest = b.binary("and", words, splat_like(words, _MAGNITUDE))
     place = b.binary("shl", rest, splat_like(words, shift))
     normal = b.binary("add", place, splat_like(words, exponent << _FRACTION))
-    raised = b.cast("bitcast", b.binary("add", place, splat_like(words, (exponent + 1) << _FRACTION)), _like(words, FLOAT))
+    raised = b.cast(
+        "bitcast", b.binary("add", place, splat_like(words, (exponent + 1) << _FRACTION)), _like(words, FLOAT)
+    )
     least = splat_like(raised, 2.0 ** (1 - format_.bias))
     subnormal = as_bits(b, b.binary("fsub", raised, least))
     is_subnormal = b.icmp("ult", rest, splat_like(words, 1 << format_.mantissa_bits))
@@ -114,18 +117,20 @@ def _with_nan(b: Builder, format_: SmallFloat, register: Value, number: Value) -
     return b.select(b.icmp("eq", rest, splat_like(register, format_.nan)), splat_like(number, float("nan")), number)
 
 
-def _to_small(b: Builder, target: Target, conversion: SmallConversion, register: Value) -> Value:
+def _to_small(b: Builder, conversion: SmallConversion, register: Value) -> Value:
     """Floats rounded to the format, to nearest even."""
-    del target
     format_, bits = conversion.format, as_bits(b, register)
     shift = _FRACTION - format_.mantissa_bits
     rest = b.binary("and", bits, splat_like(bits, 0x7FFFFFFF))
     odd = b.binary("and", b.binary("lshr", rest, splat_like(bits, shift)), splat_like(bits, 1))
     rounding = ((format_.bias - _BIAS) << _FRACTION) + (1 << (shift - 1)) - 1
-    normal = b.binary("lshr", b.binary("add", rest, b.binary("add", odd, splat_like(bits, rounding))), splat_like(bits, shift))
-    place = splat_like(register, 2.0 ** (1 - format_.bias - format_.mantissa_bits + _FRACTION))
+    normal = b.binary(
+        "lshr", b.binary("add", rest, b.binary("add", odd, splat_like(bits, rounding))), splat_like(bits, shift)
+    )
+    exponent = _BIAS + 1 - format_.bias + shift  # of floats whose last place is that of the format's least numbers
+    place = splat_like(register, 2.0 ** (exponent - _BIAS))
     total = b.binary("fadd", b.cast("bitcast", rest, register.type), place)
-    subnormal = b.binary("sub", as_bits(b, total), as_bits(b, place))
+    subnormal = b.binary("sub", as_bits(b, total), splat_like(bits, exponent << _FRACTION))
     is_subnormal = b.icmp("ult", rest, splat_like(bits, (_BIAS + 1 - format_.bias) << _FRACTION))
     code = b.select(is_subnormal, subnormal, normal)
     beyond = format_.largest if conversion.saturates else format_.beyond
@@ -167,10 +172,6 @@ def _like(register: Value, element: Type) -> VectorType:
     return VectorType(register.type.count, element)
 
 
-def _poison(register: Value, element: Type) -> Value:
-    return Keyword(_like(register, element), "poison")
-
-
-def _splat(register: Value, element: Type, number: int) -> Value:
+def _splat(register: Value, element: Type, number: float) -> Value:
     """A number in as many lanes."""
-    return splat_like(_poison(register, element), number)
+    return splat_like(Keyword(_like(register, element), "poison"), number)

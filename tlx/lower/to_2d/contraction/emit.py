@@ -480,5 +480,5 @@ class BlockProduct:
         format_, element = memory.small_floats.format, memory.small_floats.element
         numbers = replace(matrix.type, element=element)
         operands = [self.b.tovector(loaded, matrix.type), Text(METADATA, format_.metadata)]
-        overloads = [numbers.vector, matrix.type.vector]
+        overloads: list[Type] = [numbers.vector, matrix.type.vector]
         return self.b.typeinfo(self.b.call_intrinsic(FROM_SMALL, overloads, numbers.vector, operands), numbers, name)

@@ -12,6 +12,7 @@ Elsewhere, conversions are operations like others, and products read their resul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tlx.intrinsics.small_floats import FROM_SMALL
@@ -20,7 +21,6 @@ from tlx.ir.types import DOUBLE, scalar_of
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
-from tlx.target.hardware import Sign
 
 _PRODUCTS = MMA | {"matmul", "contract"}
 
@@ -28,7 +28,7 @@ _PRODUCTS = MMA | {"matmul", "contract"}
 def find_small_float_operands(operands: OperandViews) -> frozenset[str]:
     """Names of the conversions that are only read by products which the target computes on the bytes."""
     grid = operands.facts.target.grid
-    units = set[tuple[Sign, Sign]]() if grid is None else {(unit.lhs[1], unit.rhs[1]) for unit in grid.products}
+    units = [] if grid is None else [(unit.lhs[1], unit.rhs[1]) for unit in grid.products]
     estimated = replace(operands, storage=SymbolicStorage())
     found = {
         str(op.instruction.result): op for op in operands.facts.tensors.ops if _widens(op) and _is_read(estimated, op)
@@ -37,7 +37,9 @@ def find_small_float_operands(operands: OperandViews) -> frozenset[str]:
     while size != len(found):  # an operand is read as bytes only if the other one is
         size = len(found)
         estimated = replace(operands, storage=SymbolicStorage(), views=operands.views | found.keys())
-        found = {name: op for name, op in found.items() if all(_suits(estimated, p, units) for p in _uses(estimated, op))}
+        found = {
+            name: op for name, op in found.items() if all(_suits(estimated, p, units) for p in _uses(estimated, op))
+        }
     return frozenset(found)
 
 
@@ -65,7 +67,7 @@ def _uses(operands: OperandViews, op: TensorOp) -> list[TensorOp | None]:
     return found
 
 
-def _suits(operands: OperandViews, product: TensorOp | None, units: set[tuple[Sign, Sign]]) -> bool:
+def _suits(operands: OperandViews, product: TensorOp | None, units: Sequence[tuple[str, str]]) -> bool:
     """Whether both operands of a product, and no accumulator, are converted from formats that a unit multiplies."""
     if product is None or product.intrinsic.name not in _PRODUCTS or product.result is None:
         return False
@@ -75,9 +77,9 @@ def _suits(operands: OperandViews, product: TensorOp | None, units: set[tuple[Si
     return (_format(operands, lhs), _format(operands, rhs)) in units
 
 
-def _format(operands: OperandViews, tensor: Tensor) -> Sign | None:
-    """The format of an operand that is read as bytes; None for others."""
+def _format(operands: OperandViews, tensor: Tensor) -> str:
+    """The format of an operand that is read as bytes; empty for others."""
     if operands.view_of(tensor) is None or tensor.type.is_padded:
-        return None
+        return ""
     view = operands.view(tensor)
-    return view.small_floats.format.short if view.small_floats is not None and view.shape == tensor.type.shape else None
+    return view.small_floats.format.short if view.small_floats is not None and view.shape == tensor.type.shape else ""
