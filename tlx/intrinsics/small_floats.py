@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FROM_SMALL: Final = "llvm.convert.from.arbitrary.fp"
 TO_SMALL: Final = "llvm.convert.to.arbitrary.fp"
 CONVERSIONS: Final = (FROM_SMALL, TO_SMALL)
+NEAREST: Final = '!"round.tonearest"'
 MARKER: Final = ".arbitrary.fp"
 """What the names of both have in common."""
 

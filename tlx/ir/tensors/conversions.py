@@ -10,13 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import VerifyError
-from tlx.intrinsics.small_floats import FROM_SMALL, SMALL_FLOATS, TO_SMALL, SmallFloat, format_named, is_conversion
+from tlx.intrinsics.small_floats import (
+    FROM_SMALL,
+    NEAREST,
+    SMALL_FLOATS,
+    TO_SMALL,
+    SmallFloat,
+    format_named,
+    is_conversion,
+)
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.calls import operand_span
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, Type, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Value
 
-_NEAREST: Final = '!"round.tonearest"'
 _FLOATS: Final = (HALF, BFLOAT, FLOAT, DOUBLE)
 
 
@@ -80,8 +87,8 @@ def _mistake(result: Type, arguments: Sequence[Value], *, widens: bool) -> tuple
     if widens:
         return None
     rounding, saturates = others
-    if str(rounding) != _NEAREST:
-        return f"the rounding mode {rounding} is not supported, only {_NEAREST}", rounding
+    if str(rounding) != NEAREST:
+        return f"the rounding mode {rounding} is not supported, only {NEAREST}", rounding
     if saturates.type != I1 or not isinstance(saturates, ConstInt):
         return "whether the result is clamped must be a constant i1", saturates
     return None
