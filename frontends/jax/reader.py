@@ -14,7 +14,7 @@ import numpy as np
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.erfc import with_erfc
 from tlx.frontends.jax.program import DType, Function, Location, Operation, Program, Region, ValueType
-from tlx.intrinsics.numpy_types import bfloat_dtype, small_float_of
+from tlx.intrinsics.numpy_types import named_dtype, small_float_of
 from tlx.intrinsics.small_floats import E4M3, E5M2
 
 BYTECODE: Final = b"ML\xefR"
@@ -28,6 +28,7 @@ _ELEMENTS: Final = {
     **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)},
     "f8E4M3FN": E4M3.dtype,
     "f8E5M2": E5M2.dtype,
+    "bf16": "bfloat16",
     "f16": "float16",
     "f32": "float32",
     "f64": "float64",
@@ -278,9 +279,7 @@ def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float32]
 
 
 def _dtype(element: str) -> DType | None:
-    if element == "bf16":
-        return bfloat_dtype("float32")
-    return np.dtype(_ELEMENTS[element]) if element in _ELEMENTS else None
+    return named_dtype(_ELEMENTS[element]) if element in _ELEMENTS else None
 
 
 def _unescaped(text: str) -> str:

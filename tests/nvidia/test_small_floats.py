@@ -9,6 +9,7 @@ import pytest
 from tests.nvidia.programs import function, lowered, tensor, typed
 from tests.nvidia.test_tensor_maps import mapped
 from tests.small_floats import DTYPES, FORMATS, Array, narrowed, short_names, widened, with_declarations
+from tlx.graph import Graph
 from tlx.intrinsics.small_floats import E4M3, E5M2, SmallFloat
 from tlx.lower.options import Fp8Products
 from tlx.target.launches import table_of
@@ -141,24 +142,35 @@ def test_operands_that_others_read_are_converted(run: Run) -> None:
     np.testing.assert_array_equal(c, numbers @ numbers)
 
 
-@pytest.mark.parametrize("other", ["half", "bytes"])
-def test_products_with_one_operand_of_bytes(run: Run, other: str) -> None:
-    """The other operand is a half, or bytes that were changed before they are converted."""
+def test_an_operand_of_bytes_and_one_of_halves(run: Run) -> None:
     m, n, k = 64, 64, 64
     body = "  %x.bytes = load <4096 x i8>, ptr %x\n" + widened("x.wide", "x.bytes", E4M3, "half", m * k)
-    body += typed("a", "x.wide", "half", (m, k))
-    if other == "half":
-        body += tensor("b", "y", "half", (k, n))
-    else:
-        body += "  %y.bytes = load <4096 x i8>, ptr %y\n  %y.less = sub <4096 x i8> %y.bytes, zeroinitializer\n"
-        body += widened("y.wide", "y.less", E4M3, "half", k * n) + typed("b", "y.wide", "half", (k, n))
+    body += typed("a", "x.wide", "half", (m, k)) + tensor("b", "y", "half", (k, n))
     body += "  %p = call <4096 x float> @llvm.tensor.matmul(token %a, token %b)\n  store <4096 x float> %p, ptr %c\n"
     program = with_declarations(function(["x", "y", "c"], body))
     assert "e4m3" not in lowered(program, "sm_90a", fp8_products="tensor-cores")
-    (x, left), (y, right) = small(E4M3, (m, k)), small(E4M3, (k, n), 1)
-    second = right.astype(np.float16) if other == "half" else y
-    *_, c = run(program, x, second, np.zeros((m, n), np.float32), processor="sm_90a", fp8_products="tensor-cores")
+    (x, left), (_, right) = small(E4M3, (m, k)), small(E4M3, (k, n), 1)
+    arguments = x, right.astype(np.float16), np.zeros((m, n), np.float32)
+    *_, c = run(program, *arguments, processor="sm_90a", fp8_products="tensor-cores")
     np.testing.assert_array_equal(c, left @ right)
+
+
+def test_layers_of_rounded_activations(run: Run) -> None:
+    """Each layer rounds its result to bytes, which the next one multiplies: two kernels."""
+    rows, size = 64, 128
+    g = Graph("f")
+    x, w = g.parameter("x", (rows, size), "float8_e4m3fn"), g.parameter("w", (size, size), "float8_e4m3fn")
+    hidden = g.convert(g.relu(g.dot_general(x, w, ([1], [1]), dtype="float32") * 0.125), "float8_e4m3fn")
+    g.output(g.dot_general(hidden, w, ([1], [1]), dtype="float32"))
+    program = str(g.module())
+    text = lowered(program, "sm_90a", fp8_products="tensor-cores")
+    assert len(table_of(text)[0].launches) == 2
+    assert text.count("k32.f32.e4m3.e4m3") >= 2
+    (x_bytes, left), (w_bytes, right) = small(E4M3, (rows, size)), small(E4M3, (size, size), 1)
+    rounded = E4M3.decoded(E4M3.encoded(np.maximum(left @ right.T * 0.125, 0), saturates=False))
+    arguments = x_bytes, w_bytes, np.zeros((rows, size), np.float32)
+    *_, c = run(program, *arguments, processor="sm_90a", fp8_products="tensor-cores")
+    np.testing.assert_allclose(c, rounded @ right.T, rtol=2**-10, atol=0.25)
 
 
 @pytest.mark.parametrize("element", WITHOUT_DOUBLE)

@@ -11,7 +11,7 @@ import numpy as np
 from tlx.diagnostics import Source, UsageError, python_call
 from tlx.graph.value import Buffer, DType, Memory, Operand, Operations, Value
 from tlx.graph.view import View, place
-from tlx.intrinsics.numpy_types import bfloat_dtype, is_float, small_float_of, type_of
+from tlx.intrinsics.numpy_types import is_float, named_dtype, small_float_of, type_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir import values as ir
 from tlx.ir.builder import new_function
@@ -99,7 +99,7 @@ class Core:
     def _dtype(self, operation: str, dtype: str | type | DType) -> DType:
         """The element type of a name such as `float32` or `bfloat16`."""
         try:
-            known = bfloat_dtype("float32") if dtype == "bfloat16" else np.dtype(dtype)
+            known = named_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
             type_of(known)
         except (TypeError, ValueError):
             self._fail(operation, f"{dtype!r} is not an element type: use {_ELEMENT_TYPES}")

@@ -6,7 +6,9 @@ converts them explicitly.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -74,6 +76,20 @@ def type_of(dtype: np.dtype[Any]) -> Type:
 def small_float_of(dtype: np.dtype[Any]) -> SmallFloat | None:
     """The format of a dtype of 8 bits, such as float8_e5m2 of ml_dtypes; None for other types."""
     return next((format_ for format_ in SMALL_FLOATS if format_.dtype == dtype.name), None)
+
+
+def named_dtype(name: str) -> np.dtype[Any]:
+    """The dtype of a name, such as `float32`, or `bfloat16` of ml_dtypes.
+
+    Raises:
+        TypeError: There is none; ml_dtypes may be missing.
+    """
+    if name == "bfloat16":
+        return bfloat_dtype("float32")
+    if any(format_.dtype == name for format_ in SMALL_FLOATS):
+        with suppress(ImportError):
+            return np.dtype(getattr(import_module("ml_dtypes"), name))
+    return np.dtype(name)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

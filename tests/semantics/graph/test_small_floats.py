@@ -37,7 +37,7 @@ def test_conversions(small: Any, target: str) -> None:
     results = g.evaluate(finite) if target == "evaluator" else g.compile(target)(finite)
     for kind, result in zip(kinds, results, strict=True):
         if np.dtype(kind).kind in "iu":  # beyond an integer type, TLX clamps
-            info = np.iinfo(kind)
+            info = np.iinfo(np.dtype(kind))
             np.testing.assert_array_equal(result, np.clip(finite.astype(np.float64), info.min, info.max).astype(kind))
             continue
         equal_floats(result, finite.astype(np.float32).astype(kind))

@@ -71,14 +71,20 @@ class FusionGroups:
     products: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
     fused: dict[int, list[TensorOp]] = field(default_factory=dict[int, list[TensorOp]])
     _standalone: frozenset[int] = frozenset()
+    _views: AbstractSet[str] = frozenset()
 
     @classmethod
-    def of(cls, facts: Facts) -> FusionGroups:
-        """Fuse all groups; a reduction that pays only in a group with a product is not fused in a group without one."""
-        groups = cls(facts)
+    def of(cls, facts: Facts, views: AbstractSet[str] = frozenset()) -> FusionGroups:
+        """Fuse all groups; a reduction that pays only in a group with a product is not fused in a group without one.
+
+        Args:
+            facts: The function's analyses.
+            views: Names of elementwise results that are read as views of their operands, which are thus in memory.
+        """
+        groups = cls(facts, _views=views)
         groups._fuse()
         while standalone := groups._without_product():
-            groups = cls(facts, _standalone=groups._standalone | standalone)
+            groups = cls(facts, _standalone=groups._standalone | standalone, _views=views)
             groups._fuse()
         return groups
 
@@ -194,7 +200,7 @@ class FusionGroups:
         if op.result is None or name not in POINTWISE | PRODUCTS or op.instruction.result is None:
             return None
         consumers = self._consumers(op)
-        if not consumers:
+        if not consumers or any(consumer.instruction.result in self._views for consumer in consumers):
             return None
         roots = {id(root.instruction): root for root in map(self.root_of, consumers)}
         if len(roots) != 1:

@@ -31,12 +31,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from tlx.intrinsics.small_floats import FROM_SMALL
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import METADATA, Type, VectorType
-from tlx.ir.values import ConstInt, Local, Text, Value, zero
+from tlx.ir.types import Type, VectorType
+from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import TensorView, as_matrices
 from tlx.lower.to_2d.contraction.blocking import Blocking, most_chained
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
@@ -479,6 +478,5 @@ class BlockProduct:
             return loaded
         format_, element = memory.small_floats.format, memory.small_floats.element
         numbers = replace(matrix.type, element=element)
-        operands = [self.b.tovector(loaded, matrix.type), Text(METADATA, format_.metadata)]
-        overloads: list[Type] = [numbers.vector, matrix.type.vector]
-        return self.b.typeinfo(self.b.call_intrinsic(FROM_SMALL, overloads, numbers.vector, operands), numbers, name)
+        widened = self.b.from_small_float(self.b.tovector(loaded, matrix.type), format_, element)
+        return self.b.typeinfo(widened, numbers, name)

@@ -29,10 +29,7 @@ def find_small_float_operands(operands: OperandViews) -> frozenset[str]:
     """Names of the conversions that are only read by products which the target computes on the bytes."""
     grid = operands.facts.target.grid
     units = [] if grid is None else [(unit.lhs[1], unit.rhs[1]) for unit in grid.products]
-    estimated = replace(operands, storage=SymbolicStorage())
-    found = {
-        str(op.instruction.result): op for op in operands.facts.tensors.ops if _widens(op) and _is_read(estimated, op)
-    }
+    found = {str(op.instruction.result): op for op in operands.facts.tensors.ops if _widens(op)}
     size = -1
     while size != len(found):  # an operand is read as bytes only if the other one is
         size = len(found)
@@ -47,11 +44,6 @@ def _widens(op: TensorOp) -> bool:
     """Whether an operation converts bytes to floats."""
     operation = ElementwiseOp.of(op.instruction)
     return operation is not None and operation.callee == FROM_SMALL and scalar_of(op.instruction.type) != DOUBLE
-
-
-def _is_read(operands: OperandViews, op: TensorOp) -> bool:
-    """Whether the bytes are in memory."""
-    return operands.groups.inner(op.tensors[0]) is None
 
 
 def _uses(operands: OperandViews, op: TensorOp) -> list[TensorOp | None]:
