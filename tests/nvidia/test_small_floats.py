@@ -155,6 +155,27 @@ def test_an_operand_of_bytes_and_one_of_halves(run: Run) -> None:
     np.testing.assert_array_equal(c, left @ right)
 
 
+def test_bytes_that_change_before_the_product(run: Run) -> None:
+    """The product reads the bytes as they were when they were loaded; the other operand is a constant."""
+    m, n, k = 64, 64, 64
+    (x, left), (y, right) = small(E4M3, (m, k)), small(E5M2, (k, n), 1)
+    numbers = ", ".join(f"i8 {code}" for code in y.view(np.int8).ravel())
+    body = tensor("t", "x", "i8", (m * k,)) + f"  %x.bytes = call <{m * k} x i8> @llvm.tensor.tovector(token %t)\n"
+    body += "  %z = load <4096 x i8>, ptr %zeros\n  store <4096 x i8> %z, ptr %x\n"
+    body += widened("x.wide", "x.bytes", E4M3, "half", m * k) + typed("a", "x.wide", "half", (m, k))
+    body += tensor("u", "constant", "i8", (k * n,)).replace("%constant", "@constant")
+    body += f"  %y.bytes = call <{k * n} x i8> @llvm.tensor.tovector(token %u)\n"
+    body += widened("y.wide", "y.bytes", E5M2, "half", k * n) + typed("b", "y.wide", "half", (k, n))
+    body += "  %p = call <4096 x float> @llvm.tensor.matmul(token %a, token %b)\n  store <4096 x float> %p, ptr %c\n"
+    program = f"@constant = internal constant [{k * n} x i8] [{numbers}], align 64\n"
+    program += with_declarations(function(["x", "zeros", "c"], body))
+    assert "e4m3.e5m2" in lowered(program, "sm_90a", fp8_products="tensor-cores")
+    arguments = x, np.zeros_like(x), np.zeros((m, n), np.float32)
+    changed, _, c = run(program, *arguments, processor="sm_90a", fp8_products="tensor-cores")
+    np.testing.assert_array_equal(c, left @ right)
+    assert not changed.any()
+
+
 def test_layers_of_rounded_activations(run: Run) -> None:
     """Each layer rounds its result to bytes, which the next one multiplies: two kernels."""
     rows, size = 64, 128

@@ -4,15 +4,14 @@
     %b = call <n x i8> @llvm.convert.to.arbitrary.fp(<n x half> %x, metadata !"Float8E4M3FN",
                                                      metadata !"round.tonearest", i1 false)
 
-LLVM has them from version 23 on; older versions read their declarations like those of any function. The last operand
-says whether numbers beyond the largest one become the largest one. Otherwise they become infinity, or NaN in a format
+LLVM up to version 22 does not know them, and reads their declarations like those of any function. The last operand says
+whether numbers beyond the largest one become the largest one. Otherwise they become infinity, or NaN in a format
 without infinities.
 
     Float8E4M3FN    s eeee mmm    2^-9 to 448, bias 7, no infinities; s 1111 111 is NaN
     Float8E5M2      s eeeee mm    2^-16 to 57344, bias 15: the upper byte of a half
 
-Formats: OCP 8-bit Floating Point Specification (OFP8) 1.0. Intrinsics: LLVM's language reference, "Arbitrary
-floating-point format conversions".
+OCP 8-bit Floating Point Specification (OFP8) 1.0.
 """
 
 from __future__ import annotations
@@ -22,7 +21,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from tlx.intrinsics.numpy_types import Array
+    from typing import Any, TypeAlias
+
+    import numpy as np
+
+    _Array: TypeAlias = np.ndarray[Any, Any]
 
 FROM_SMALL: Final = "llvm.convert.from.arbitrary.fp"
 TO_SMALL: Final = "llvm.convert.to.arbitrary.fp"
@@ -71,7 +74,7 @@ class SmallFloat:
         return self.nan if self.infinity is None else self.infinity
 
     @cached_property
-    def _magnitudes(self) -> Array:
+    def _magnitudes(self) -> _Array:
         """The numbers from 0 through the largest one, and the one that would follow it."""
         import numpy as np
 
@@ -81,7 +84,7 @@ class SmallFloat:
         return np.ldexp(whole.astype(np.float64), np.maximum(exponents, 1) - self.bias - self.mantissa_bits)
 
     @cached_property
-    def _numbers(self) -> Array:
+    def _numbers(self) -> _Array:
         """The number of each byte."""
         import numpy as np
 
@@ -92,11 +95,11 @@ class SmallFloat:
         numbers[128:] = -numbers[:128]
         return numbers
 
-    def decoded(self, codes: Array) -> Array:
+    def decoded(self, codes: _Array) -> _Array:
         """The numbers of bytes, as doubles."""
         return self._numbers[codes]
 
-    def encoded(self, numbers: Array, *, saturates: bool) -> Array:
+    def encoded(self, numbers: _Array, *, saturates: bool) -> _Array:
         """Numbers rounded to the format, to nearest even, as bytes."""
         import numpy as np
 

@@ -29,7 +29,7 @@ def equal_floats(actual: Array, expected: Array) -> None:
 def test_conversions(small: Any, target: str) -> None:
     g = Graph("f")
     x = g.parameter("x", (16, 16), small)
-    kinds = [*SMALL, *OTHERS, np.int32, np.uint8, np.bool_]
+    kinds: list[Any] = [*SMALL, *OTHERS, np.int32, np.uint8, np.bool_]
     for kind in kinds:
         g.output(g.convert(x, kind))
     array = EVERY.view(small)
@@ -37,7 +37,7 @@ def test_conversions(small: Any, target: str) -> None:
     results = g.evaluate(finite) if target == "evaluator" else g.compile(target)(finite)
     for kind, result in zip(kinds, results, strict=True):
         if np.dtype(kind).kind in "iu":  # beyond an integer type, TLX clamps
-            info = np.iinfo(np.dtype(kind))
+            info = np.iinfo(kind)
             np.testing.assert_array_equal(result, np.clip(finite.astype(np.float64), info.min, info.max).astype(kind))
             continue
         equal_floats(result, finite.astype(np.float32).astype(kind))
