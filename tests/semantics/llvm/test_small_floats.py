@@ -15,10 +15,14 @@ import tlx
 from tests.emulation import Machine
 from tests.small_floats import DTYPES, FORMATS, Array, edges, narrowed, short_names, widened, with_declarations
 from tests.tools import HANG_S, require
-from tlx.diagnostics import VerifyError
+from tlx.diagnostics import Source, VerifyError
 from tlx.evaluate import evaluate
 from tlx.intrinsics.small_floats import E4M3, E5M2, SmallFloat
+from tlx.ir.builder import new_function
+from tlx.ir.module import Module
 from tlx.ir.parser.module import parse_fully
+from tlx.ir.tensors.builder import TensorBuilder
+from tlx.ir.types import FLOAT, I8, VectorType
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.target import targets
@@ -157,6 +161,17 @@ def test_numbers_and_small_vectors(target: str) -> None:
         np.testing.assert_array_equal(E5M2.decoded(y), want)
     bytes_ = np.array([1, 0x7C, 0xFD, 0xC0], np.uint8)
     np.testing.assert_array_equal(evaluate(module, "vectors", bytes_), E5M2.decoded(bytes_))
+
+
+def test_builder() -> None:
+    module, bytes_ = Module(Source("f.ll", ""), []), VectorType(4, I8)
+    b = TensorBuilder(module, new_function(module, "f", [(bytes_, "", "x")], "", "", result=bytes_))
+    (x,) = b.function.arguments
+    b.ret(b.to_small_float(b.from_small_float(x.value, E4M3, FLOAT), E5M2, saturates=True))
+    codes = np.array([0x38, 0xFE, 0x01, 0], np.uint8)  # 1, -448, 2^-9, 0
+    want = E5M2.encoded(E4M3.decoded(codes), saturates=True)
+    for text in (str(module), lower_text(str(module), "f.ll", "generic")):
+        np.testing.assert_array_equal(evaluate(parse_fully(text), "f", codes).view(np.uint8), want)
 
 
 @pytest.mark.parametrize("version", ["14", "19"])
