@@ -14,7 +14,8 @@ import numpy as np
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.erfc import with_erfc
 from tlx.frontends.jax.program import DType, Function, Location, Operation, Program, Region, ValueType
-from tlx.intrinsics.numpy_types import bfloat_dtype
+from tlx.intrinsics.numpy_types import named_dtype, small_float_of
+from tlx.intrinsics.small_floats import E4M3, E5M2
 
 BYTECODE: Final = b"ML\xefR"
 _PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::(\d+))?)?')
@@ -25,6 +26,9 @@ _ELEMENTS: Final = {
     "i1": "bool",
     **{f"i{n}": f"int{n}" for n in (8, 16, 32, 64)},
     **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    "f8E4M3FN": E4M3.dtype,
+    "f8E5M2": E5M2.dtype,
+    "bf16": "bfloat16",
     "f16": "float16",
     "f32": "float32",
     "f64": "float64",
@@ -222,6 +226,8 @@ class _Reader:
             return np.zeros(0)
         if attribute.is_splat:
             return np.broadcast_to(np.array(attribute.get_splat_value().value, type_.dtype), type_.shape)
+        if small_float_of(type_.dtype) is not None:
+            return _small_floats(attribute, type_.dtype).reshape(type_.shape)
         if type_.dtype.name == "bfloat16":
             return _bfloats(attribute).astype(type_.dtype).reshape(type_.shape)
         return np.array(attribute).astype(type_.dtype).reshape(type_.shape)
@@ -244,12 +250,27 @@ class _Reader:
 
 def _bfloats(attribute: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
     """The elements of a dense attribute of bfloat, which has no buffer in Python, from its text."""
+    data, numbers = _elements(attribute)
+    if data is not None:
+        return _widened(np.frombuffer(data, np.uint16))
+    return np.array([_widened(np.array([int(n, 16)]))[0] if n.startswith("0x") else float(n) for n in numbers], "f4")
+
+
+def _small_floats(attribute: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """The elements of a dense attribute of 8-bit floats, likewise."""
+    data, numbers = _elements(attribute)
+    if data is not None:
+        return np.frombuffer(data, np.uint8).view(dtype)
+    read = [np.uint8(int(n, 16)).view(dtype) if n.startswith("0x") else dtype.type(float(n)) for n in numbers]
+    return np.array(read, dtype)
+
+
+def _elements(attribute: Any) -> tuple[bytes | None, list[str]]:
+    """The bytes of a dense attribute whose text is in hexadecimal; else its numbers, as spelled."""
     text = str(attribute)
     if text.startswith(_BYTES):
-        digits = text[len(_BYTES) : text.index('"', len(_BYTES))]
-        return _widened(np.frombuffer(bytes.fromhex(digits), np.uint16))
-    numbers = re.findall(r"0x[0-9A-F]+|[-+.\deE]+", text[text.index("<") + 1 : text.index(">")])
-    return np.array([_widened(np.array([int(n, 16)]))[0] if n.startswith("0x") else float(n) for n in numbers], "f4")
+        return bytes.fromhex(text[len(_BYTES) : text.index('"', len(_BYTES))]), []
+    return None, re.findall(r"0x[0-9A-F]+|[-+.\deE]+", text[text.index("<") + 1 : text.index(">")])
 
 
 def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -258,9 +279,7 @@ def _widened(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float32]
 
 
 def _dtype(element: str) -> DType | None:
-    if element == "bf16":
-        return bfloat_dtype("float32")
-    return np.dtype(_ELEMENTS[element]) if element in _ELEMENTS else None
+    return named_dtype(_ELEMENTS[element]) if element in _ELEMENTS else None
 
 
 def _unescaped(text: str) -> str:

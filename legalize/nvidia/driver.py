@@ -328,6 +328,7 @@ def _from_dlpack(value: object, stream: int) -> DeviceArray:
 
 _TORCH: Final[dict[Any, str]] = {}
 """Elements by the types of PyTorch that have been met."""
+_TORCH_BYTES: Final = ("torch.float8_e4m3fn", "torch.float8_e5m2")
 _TORCH_FLOATS: Final = {"torch.float16": "half", "torch.bfloat16": "bfloat", "torch.float32": "float"}
 
 
@@ -342,7 +343,7 @@ def _from_torch(tensor: Any) -> DeviceArray:
     element = _TORCH.get(kind)
     if element is None:
         name = str(kind)
-        is_integer = name.removeprefix("torch.").startswith(("int", "uint", "bool"))
+        is_integer = name.removeprefix("torch.").startswith(("int", "uint", "bool")) or name in _TORCH_BYTES
         floats = _TORCH_FLOATS | {"torch.float64": "double"}
         element = _TORCH[kind] = floats.get(name, f"i{size * 8}" if is_integer else "")
     strides = None if tensor.is_contiguous() else tuple(step * size for step in tensor.stride())

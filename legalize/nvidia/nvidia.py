@@ -16,7 +16,7 @@ from tlx.legalize.nvidia import TRIPLES
 from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, ESTIMATES, F16, F64, F64_WIDE, TF32, NvidiaOperations
 from tlx.legalize.nvidia.tensor_copies import TensorMemoryAccelerator
-from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, TF32_GROUP
+from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, FP8_GROUPS, TF32_GROUP
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
 from tlx.target.target import Target
@@ -58,6 +58,7 @@ _HOPPER: Final = replace(
     shared_bytes=227 << 10,
     products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, F64_WIDE, *_GRID.products),
     tf32_products=(TF32_GROUP, TF32),
+    fp8_products=FP8_GROUPS,
     costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25, mapping=700),
     copies=TensorMemoryAccelerator(),
 )

@@ -34,6 +34,8 @@ _TYPES: Final[dict[tuple[str, Sign], str]] = {
     ("float", "f"): "tf32",
     ("i8", "s"): "s8",
     ("i8", "u"): "u8",
+    ("i8", "e4m3"): "e4m3",
+    ("i8", "e5m2"): "e5m2",
 }
 """PTX's names of elements."""
 _FREE: Final = ("bfloat", "half")
@@ -137,3 +139,6 @@ F16_GROUP: Final = _product(("half", "f"), ("half", "f"), "float", 2)
 TF32_GROUP: Final = _product(("float", "f"), ("float", "f"), "float", 4)
 BYTE_GROUPS: Final = tuple(_product(("i8", sign), ("i8", sign), "i32", 1) for sign in SIGNS)
 """Of different signs they need PTX 8.4, where LLVM writes 8.0."""
+_FORMATS: Final[tuple[Sign, ...]] = ("e4m3", "e5m2")
+FP8_GROUPS: Final = tuple(_product(("i8", x), ("i8", y), "float", 1) for x in _FORMATS for y in _FORMATS)
+"""The sums of a product are added with about 14 bits of the mantissa."""

@@ -321,7 +321,10 @@ static struct { int count; int chunks[CHUNKS]; } started[THREADS / GROUP][STARTE
 static int started_count[THREADS / GROUP];
 static struct { void *sums; uint64_t *descriptors; } members[THREADS];
 
-enum { BFLOAT, HALF, TF32, BYTES, BYTES_UNSIGNED };
+enum { BFLOAT, HALF, TF32, BYTES, BYTES_UNSIGNED, E4M3, E5M2 };
+static float from_e4m3(uint8_t x) { /* a half of 2^-8 times the number */
+  return (x & 127) == 127 ? from_half(0x7e00) : 256 * from_half((uint16_t)((x & 128) << 8 | (x & 127) << 7));
+}
 static int bytes_of(int kind) { return kind >= BYTES ? 1 : kind == TF32 ? 4 : 2; }
 
 static long place_of(uint64_t d, int mn, int k, int by_lines_of_k, int size) {
@@ -346,6 +349,8 @@ static float operand(int g, uint64_t d, int mn, int k, int by_lines_of_k, int ki
   }
   if (kind == BYTES) return (int8_t)tlx_shared[at];
   if (kind == BYTES_UNSIGNED) return (uint8_t)tlx_shared[at];
+  if (kind == E4M3) return from_e4m3(tlx_shared[at]);
+  if (kind == E5M2) return from_half((uint16_t)(tlx_shared[at] << 8));
   uint32_t bits;
   memcpy(&bits, tlx_shared + at, 4);
   if (kind == TF32) return from_tf32(bits);
@@ -372,7 +377,7 @@ void emu_wgmma(void *sums, int columns, int steps, uint64_t *descriptors, int a_
         int row = t / 32 * 16 + t % 32 / 4 + 8 * (j >> 1 & 1), column = j / 4 * 8 + t % 4 * 2 + (j & 1);
         void *sum = (float *)members[g * GROUP + t].sums + j;
         for (int k = 0; k < depth; k++)
-          if (a_kind >= BYTES) *(uint32_t *)sum += (uint32_t)((int)A[row][k] * (int)B[k][column]);
+          if (a_kind == BYTES || a_kind == BYTES_UNSIGNED) *(uint32_t *)sum += (uint32_t)((int)A[row][k] * (int)B[k][column]);
           else *(float *)sum += A[row][k] * B[k][column];
       }
   }

@@ -135,7 +135,7 @@ _ASSEMBLY: Final = re.compile(
     r'"(?P<text>[^"]*)", "[^"]*"\((?P<args>.*)\) convergent$'
 )
 _PRODUCT: Final = re.compile(r"n(\d+)k\d+\.\w+\.(\w+)\.(\w+) \{[^}]*\}, \S+ \S+ 1(?:, 1, 1)?(?:, (\d), (\d))?;")
-_KINDS: Final = ("bf16", "f16", "tf32", "s8", "u8")  # in emulator.c's order
+_KINDS: Final = ("bf16", "f16", "tf32", "s8", "u8", "e4m3", "e5m2")  # in emulator.c's order
 
 
 def _without_assembly(line: str) -> str:

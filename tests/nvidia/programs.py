@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import tlx
 from tests.nvidia.emulator import EmulatedDevice
-from tlx.lower.options import FloatProducts, Options
+from tlx.lower.options import FloatProducts, Fp8Products, Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -64,9 +64,16 @@ def function(parameters: Sequence[str], body: str) -> str:
     return f"define void @f({spelled}) {{\n{body}  ret void\n}}\n"
 
 
-def lowered(text: str, processor: str = "sm_80", float_products: FloatProducts = "exact", **changes: Any) -> str:
+def lowered(
+    text: str,
+    processor: str = "sm_80",
+    float_products: FloatProducts = "exact",
+    fp8_products: Fp8Products = "exact",
+    **changes: Any,
+) -> str:
     """The program, lowered for a GPU, some facts of whose grid are changed."""
-    options = Options(cpu=processor, triple="nvptx64-nvidia-cuda", float_products=float_products)
+    products = {"float_products": float_products, "fp8_products": fp8_products}
+    options = Options(cpu=processor, triple="nvptx64-nvidia-cuda").updated(**products)
     return lower_text(text, "test.ll", with_grids(**changes), options=options)
 
 
@@ -85,12 +92,13 @@ def run_emulated(
     seed: int = 0,
     processor: str = "sm_80",
     float_products: FloatProducts = "exact",
+    fp8_products: Fp8Products = "exact",
     **changes: Any,
 ) -> list[Any]:
     """The arguments of a program after it has run on the emulator, and its assembly compiled."""
-    device = EmulatedDevice(lowered(text, processor, float_products, **changes), processor, seed)
+    device = EmulatedDevice(lowered(text, processor, float_products, fp8_products, **changes), processor, seed)
     target = with_grids(device=lambda: device, **changes)
-    tlx.compile(text, target, float_products=float_products)[entry](*arguments)
+    tlx.compile(text, target, float_products=float_products, fp8_products=fp8_products)[entry](*arguments)
     return list(arguments)
 
 
@@ -101,11 +109,13 @@ def run_on_device(
     seed: int = 0,  # noqa: ARG001
     processor: str = "",
     float_products: FloatProducts = "exact",
+    fp8_products: Fp8Products = "exact",
     **changes: Any,
 ) -> list[Any]:
     """The arguments of a program after it has run on this machine's GPU."""
     target = with_grids(**changes)
-    tlx.compile(text, target, cpu=processor, float_products=float_products)[entry](*arguments)
+    code = tlx.compile(text, target, cpu=processor, float_products=float_products, fp8_products=fp8_products)
+    code[entry](*arguments)
     return list(arguments)
 
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError, UsageError
-from tlx.intrinsics.numpy_types import Array, memory_dtype
+from tlx.intrinsics.numpy_types import Array, memory_dtype, small_float_of
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
 from tlx.ir.prepared import BLOCK_ALIGN, CONSTANT
-from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
+from tlx.ir.types import BFLOAT, I1, I8, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
 
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
 _SAVING_ALL: Final = ("coldcc", "preserve_allcc")
@@ -496,7 +496,8 @@ def _float(index: int, parameter: Parameter, value: Any) -> float:
 def _same_element(dtype: np.dtype[Any], element: Type) -> bool:
     """Whether an array's elements have the parameter's type, signed or unsigned."""
     dtypes = _dtypes(element)
-    return dtypes is None or dtype in dtypes or (element == BFLOAT and dtype.name == "bfloat16")
+    is_small = element == I8 and small_float_of(dtype) is not None
+    return dtypes is None or dtype in dtypes or is_small or (element == BFLOAT and dtype.name == "bfloat16")
 
 
 @cache

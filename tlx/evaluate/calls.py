@@ -249,7 +249,8 @@ def call(scope: FunctionScope, instruction: Instruction) -> Step | None:
     if name.startswith("llvm.stack"):
         return _stack(scope, instruction, name)
     context = scope.context
-    site = CallSite(context, name, instruction.type, tuple(a.type for a in instruction.args))
+    metadata = tuple(str(a) for a in instruction.args if str(a.type) == "metadata")
+    site = CallSite(context, name, instruction.type, tuple(a.type for a in instruction.args), metadata)
     if callee.name in context.defined or name in context.foreign:
         return _direct(scope, instruction, callee.name)
     factory = find_implementation(name)

@@ -128,12 +128,14 @@ class CallSite:
         name: The callee, without `@`.
         result: Type of the result.
         arguments: Types of the arguments.
+        metadata: The arguments that are metadata, as spelled.
     """
 
     context: MachineContext
     name: str
     result: Type
     arguments: tuple[Type, ...]
+    metadata: tuple[str, ...] = ()
 
 
 Implementation: TypeAlias = Callable[..., Any]

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from tlx.diagnostics import EvaluationError
 from tlx.evaluate.arithmetic import saturated
 from tlx.evaluate.context import (
     CallSite,
@@ -33,6 +34,7 @@ from tlx.evaluate.values import (
     width_of,
 )
 from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.small_floats import SmallFloat, format_named
 from tlx.ir.types import IntType, StructType, VectorType, scalar_of
 
 Elementwise = Callable[..., Array]
@@ -218,7 +220,38 @@ def _is_class_entry(site: CallSite) -> Implementation:
     return run
 
 
+def _format(site: CallSite) -> SmallFloat:
+    try:
+        return format_named(site.metadata[0])
+    except (KeyError, IndexError):
+        raise EvaluationError(f"@{site.name}: the evaluator does not know this format") from None
+
+
+def _from_small(site: CallSite) -> Implementation:
+    """`llvm.convert.from.arbitrary.fp`, which is exact."""
+    format_, element = _format(site), element_dtype(scalar_of(site.result))
+
+    def run(codes: RuntimeValue) -> RuntimeValue:
+        numbers = to_float(format_.decoded(np.atleast_1d(codes)), element)
+        return numbers if isinstance(site.result, VectorType) else numbers[0]
+
+    return run
+
+
+def _to_small(site: CallSite) -> Implementation:
+    """`llvm.convert.to.arbitrary.fp`, which rounds once, to nearest even."""
+    format_ = _format(site)
+
+    def run(numbers: RuntimeValue, saturates: RuntimeValue) -> RuntimeValue:
+        codes = format_.encoded(np.atleast_1d(numbers), saturates=bool(saturates))
+        return codes if isinstance(site.result, VectorType) else int(codes[0])
+
+    return run
+
+
 FLOAT_INTRINSICS: Final[FunctionTable] = {
+    "convert.from.arbitrary.fp": _from_small,
+    "convert.to.arbitrary.fp": _to_small,
     "fma": elementwise(fma),
     "fmuladd": elementwise(fmuladd),
     "is.fpclass": _is_class_entry,

@@ -11,7 +11,7 @@ import numpy as np
 from tlx.diagnostics import Source, UsageError, python_call
 from tlx.graph.value import Buffer, DType, Memory, Operand, Operations, Value
 from tlx.graph.view import View, place
-from tlx.intrinsics.numpy_types import bfloat_dtype, is_float, type_of
+from tlx.intrinsics.numpy_types import is_float, named_dtype, small_float_of, type_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir import values as ir
 from tlx.ir.builder import new_function
@@ -27,7 +27,14 @@ FLOAT32: Final = np.dtype(np.float32)
 _LARGE_SPLAT: Final = 256
 """Elements of a repeated constant that are written by a loop instead of kept in the module."""
 _PACKAGE: Final = "tlx.graph"
-_ELEMENT_TYPES: Final = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32 or float64"
+_ELEMENT_TYPES: Final = (
+    "bool, int8 to int64, uint8 to uint64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32 or float64"
+)
+_OF_SMALL_FLOATS: Final = frozenset(
+    "bitcast broadcast concatenate convert dot_general dynamic_slice dynamic_update_slice expand gather index matmul "
+    "output pad reshape reverse scatter slice switch take transpose where while_loop".split()
+)
+"""Operations that take floats of 8 bits; others take them converted."""
 
 
 class _GraphBuilder(TensorBuilder):
@@ -92,7 +99,7 @@ class Core:
     def _dtype(self, operation: str, dtype: str | type | DType) -> DType:
         """The element type of a name such as `float32` or `bfloat16`."""
         try:
-            known = bfloat_dtype("float32") if dtype == "bfloat16" else np.dtype(dtype)
+            known = named_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
             type_of(known)
         except (TypeError, ValueError):
             self._fail(operation, f"{dtype!r} is not an element type: use {_ELEMENT_TYPES}")
@@ -128,6 +135,8 @@ class Core:
                 self._fail(operation, f"{x!r} belongs to another graph")
             if str(x.buffer.operand) in self._closed:
                 self._fail(operation, f"{x!r} belongs to a loop or a branch that has ended: return it from there")
+            if operation not in _OF_SMALL_FLOATS and small_float_of(x.dtype) is not None:
+                self._fail(operation, f"not defined for {x.dtype.name}: convert the operand first")
             return x
         if isinstance(x, np.ndarray):
             return self.constant(x)
@@ -160,7 +169,7 @@ class Core:
         element = type_of(known)
         stored = I8 if element == I1 else element
         name = self._module.global_names.fresh("constant")
-        numbers = ", ".join(f"{stored} {_spelled(stored, number)}" for number in data.ravel())
+        numbers = ", ".join(f"{stored} {_spelled(stored, number)}" for number in _as_stored(data).ravel())
         text = f"\n@{name} = internal constant [{data.size} x {stored}] [{numbers}], align 64\n"
         self._module.items.insert(0, Raw(text))
         return self._in_memory(ir.Global(PTR, name), data.shape, known)
@@ -319,4 +328,9 @@ def _spelled(type_: Type, number: Any) -> ir.Value:
 
 
 def _scalar(number: np.ndarray[Any, Any]) -> ir.Value:
-    return _spelled(type_of(number.dtype), number)
+    return _spelled(type_of(number.dtype), _as_stored(number))
+
+
+def _as_stored(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Floats of 8 bits as bytes, other numbers as they are."""
+    return numbers if small_float_of(numbers.dtype) is None else numbers.view(np.uint8)

@@ -10,8 +10,10 @@ import numpy as np
 from tlx.graph.core import BOOL, Core, listed
 from tlx.graph.value import DType, Operand, Value
 from tlx.graph.view import View
-from tlx.intrinsics.numpy_types import is_float, type_of
-from tlx.ir.types import bits_of, vector_of
+from tlx.intrinsics.numpy_types import is_float, small_float_of, type_of
+from tlx.intrinsics.small_floats import FROM_SMALL, NEAREST, TO_SMALL, SmallFloat
+from tlx.ir import values as ir
+from tlx.ir.types import I1, METADATA, bits_of, vector_of
 from tlx.lower.operations import ElementwiseOp
 
 _FLOAT_BINARY: Final = {
@@ -191,6 +193,9 @@ class Elementwise(Core):
         to = self._dtype("convert", dtype)
         if value.dtype == to:
             return value
+        small, small_to = small_float_of(value.dtype), small_float_of(to)
+        if small is not None or small_to is not None:
+            return self._convert_small(value, to, small, small_to)
         if to == BOOL:
             return self.compare("ne", value, 0)
         source, target = type_of(value.dtype), type_of(to)
@@ -199,6 +204,19 @@ class Elementwise(Core):
         if is_float(value.dtype) and is_float(to) and bits_of(source) == bits_of(target):
             return self.convert(self.convert(value, "float32"), to)  # half and bfloat
         return self._map("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
+
+    def _convert_small(self, x: Value, to: DType, source: SmallFloat | None, target: SmallFloat | None) -> Value:
+        """A conversion from or to floats of 8 bits; integers, and other such floats, become float in between."""
+        format_ = source or target
+        assert format_ is not None
+        other = to if source is not None else x.dtype
+        if target is source or not is_float(other) or small_float_of(other) is not None:
+            return self.convert(self.convert(x, "float32"), to)
+        immediates: list[ir.Value] = [ir.Text(METADATA, format_.metadata)]
+        if source is None:
+            immediates += [ir.Text(METADATA, NEAREST), ir.ConstInt(I1, 0)]
+        operation = ElementwiseOp("call", callee=FROM_SMALL if source is not None else TO_SMALL)
+        return self._map("convert", operation, [x], to, immediates)
 
     def iota(self, shape: Sequence[int], axis: int, dtype: str | type | DType = "int32") -> Value:
         """Each element's index along a dimension."""
@@ -303,8 +321,15 @@ class Elementwise(Core):
         result = self._of_vector(self._builder.unary(name, token), once.shape, x.dtype, order)
         return self._with_view(result, result.view.broadcast(x.shape, range(x.rank)))
 
-    def _map(self, name: str, operation: ElementwiseOp, operands: Sequence[Value], dtype: DType) -> Value:
-        """An ordinary instruction on flattened vectors.
+    def _map(
+        self,
+        name: str,
+        operation: ElementwiseOp,
+        operands: Sequence[Value],
+        dtype: DType,
+        immediates: Sequence[ir.Value] = (),
+    ) -> Value:
+        """An ordinary instruction on flattened vectors, and constants that follow them.
 
         Dimensions that all operands repeat are computed once; the vectors lie in the order of the largest operand.
         """
@@ -316,7 +341,7 @@ class Elementwise(Core):
         order = _common_order(views, [x.buffer.in_memory for x in operands])
         vectors = [self._vector(self._with_view(x, view), order) for x, view in zip(operands, views, strict=True)]
         count = views[0].count
-        vector = operation.emit(self._builder, vector_of(count, type_of(dtype)), vectors)
+        vector = operation.emit(self._builder, vector_of(count, type_of(dtype)), [*vectors, *immediates])
         result = self._of_vector(vector, once, dtype, order)
         return self._with_view(result, result.view.broadcast(shape, range(len(shape))))
 

@@ -6,11 +6,14 @@ converts them explicitly.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
+from tlx.intrinsics.small_floats import SMALL_FLOATS, SmallFloat
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, Type
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -59,6 +62,8 @@ def type_of(dtype: np.dtype[Any]) -> Type:
     """
     if dtype.name == "bfloat16":
         return BFLOAT
+    if small_float_of(dtype) is not None:
+        return I8
     if dtype.kind == "u":
         dtype = np.dtype(f"i{dtype.itemsize}")
     for type_, candidate in _DTYPES.items():
@@ -66,6 +71,25 @@ def type_of(dtype: np.dtype[Any]) -> Type:
             return type_
     message = f"no LLVM type for numpy's {dtype}"
     raise ValueError(message)
+
+
+def small_float_of(dtype: np.dtype[Any]) -> SmallFloat | None:
+    """The format of a dtype of 8 bits, such as float8_e5m2 of ml_dtypes; None for other types."""
+    return next((format_ for format_ in SMALL_FLOATS if format_.dtype == dtype.name), None)
+
+
+def named_dtype(name: str) -> np.dtype[Any]:
+    """The dtype of a name, such as `float32`, or `bfloat16` of ml_dtypes.
+
+    Raises:
+        TypeError: There is none; ml_dtypes may be missing.
+    """
+    if name == "bfloat16":
+        return bfloat_dtype("float32")
+    if any(format_.dtype == name for format_ in SMALL_FLOATS):
+        with suppress(ImportError):
+            return np.dtype(getattr(import_module("ml_dtypes"), name))
+    return np.dtype(name)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

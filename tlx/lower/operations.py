@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from tlx.intrinsics.elementwise import ELEMENTWISE
+from tlx.intrinsics.small_floats import CONVERSIONS
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.module import NO_SUBNORMALS, SHORT, has_no_subnormals, is_short
@@ -32,7 +33,7 @@ _OPCODES: Final = BINARY_OPCODES | CAST_OPCODES | _UNARY | _COMPARES | {"select"
 _FAST: Final = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"})
 _SUFFIX: Final = re.compile(r"(?:\.(?:v\d+)?(?:i|f|bf)\d+)+$")
 _OVERLOADED_BY_RESULT_AND_FIRST: Final = frozenset(
-    f"llvm.{n}" for n in ("fptosi.sat", "fptoui.sat", "lrint", "llrint", "lround", "llround", "scmp", "ucmp")
+    [*(f"llvm.{n}" for n in "fptosi.sat fptoui.sat lrint llrint lround llround scmp ucmp".split()), *CONVERSIONS]
 )
 _OVERLOADED_BY_RESULT_AND_SECOND: Final = frozenset({"llvm.powi", "llvm.ldexp"})
 _MOVES: Final = frozenset({"select", "freeze", "bitcast"})
@@ -270,7 +271,7 @@ MMA_NAMES: Final[dict[tuple[Sign, Sign], str]] = {
 }
 
 
-ELEMENTWISE_INTRINSICS: Final = frozenset(
+ELEMENTWISE_INTRINSICS: Final = frozenset(CONVERSIONS) | frozenset(
     "llvm." + name
     for name in (
         "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign minnum maxnum minimum maximum "

@@ -28,8 +28,10 @@ Intermediates = Literal["exact", "float"]
 """Whether intermediate results of bfloat expressions are rounded to bfloat, or kept in float."""
 INTERMEDIATES: Final[tuple[Intermediates, ...]] = ("exact", "float")
 FloatProducts = Literal["exact", "tf32"]
+Fp8Products = Literal["exact", "tensor-cores"]
 """Whether products of floats may ignore the last 13 bits of their operands."""
 FLOAT_PRODUCTS: Final[tuple[FloatProducts, ...]] = ("exact", "tf32")
+FP8_PRODUCTS: Final[tuple[Fp8Products, ...]] = ("exact", "tensor-cores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,18 @@ class Options:
                 str,
                 "Multiply floats as they are, or without their last 13 bits (TF32) where the target has units for it.",
                 choices=FLOAT_PRODUCTS,
+            )
+        },
+    )
+    fp8_products: Fp8Products = field(
+        default="exact",
+        metadata={
+            "setting": Setting(
+                "--fp8-products",
+                str,
+                "Convert 8-bit floats before they are multiplied, or multiply them by tensor cores, whose sums have "
+                "fewer bits.",
+                choices=FP8_PRODUCTS,
             )
         },
     )

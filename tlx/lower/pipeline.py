@@ -6,11 +6,13 @@ import ctypes
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
 from tlx.diagnostics import LoweringError, Source, Span, TlxError, TlxWarning, warn
+from tlx.intrinsics.small_floats import MARKER
 from tlx.ir.parser.module import first_typed_pointer, without_collection
 from tlx.ir.prepared import CONSTANT
 from tlx.ir.tensors.calls import is_tensor_call
@@ -98,6 +100,10 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
     resolved = resolve_target(
         target, cpu=options.cpu, features=options.features, vector_bits=options.vector_bits, triple=triple
     )
+    if resolved.grid is not None:
+        allowed = resolved.grid.tf32_products if options.float_products == "tf32" else ()
+        allowed += resolved.grid.fp8_products if options.fp8_products == "tensor-cores" else ()
+        resolved = replace(resolved, grid=replace(resolved.grid, products=allowed + resolved.grid.products))
     return resolved if options.decision_seed is None else resolved.with_decision_seed(options.decision_seed)
 
 
@@ -188,8 +194,8 @@ def _check_compiler(module: Module, target: Target, options: Options) -> None:
 
 
 def has_work(text: str) -> bool:
-    """Whether a text has tensor operations, placeholders of front ends, large vectors, or requests features."""
-    if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE, CONSTANT)):
+    """Whether a text has tensor operations, conversions of small floats, large vectors, or work for front ends."""
+    if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE, CONSTANT, MARKER)):
         return True
     return concerns_front_ends(text) or has_large_vectors(text)
 

@@ -450,6 +450,7 @@ class GridUnit:
         group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
         tf32_products: Products of floats whose last 13 bits are ignored, preferred where the options allow it.
+        fp8_products: Products of 8-bit floats with sums of fewer bits than floats have, likewise.
         costs: Costs of products.
         scalar_shapes: Tiles of other products; `warp_rows` x `warp_columns` is a thread's part.
         device: Finds the device of this machine that runs kernels, or raises UsageError.
@@ -469,3 +470,4 @@ class GridUnit:
     scalar_shapes: tuple[BlockShape, ...]
     device: Callable[[], Device]
     copies: TensorCopies | None = None
+    fp8_products: tuple[FragmentProduct | GroupProduct, ...] = ()

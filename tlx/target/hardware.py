@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     WideningLoad = Callable[[Builder, Value, int], Value]
 
-Sign = Literal["s", "u", "f"]
+Sign = Literal["s", "u", "f", "e4m3", "e5m2"]
 
 
 def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Graph, Value
+from tlx.intrinsics.numpy_types import small_float_of
 
 
 def _dot_general(c: Context) -> Results:
@@ -26,7 +27,8 @@ def _product(c: Context, contracting: tuple[list[int], list[int]], batch: tuple[
     """A product; operands of different types, or wider than the result, are converted first."""
     g, (x, y) = c.graph, c.operands
     to = c.type.dtype or x.dtype
-    if x.dtype != y.dtype or x.dtype.itemsize > to.itemsize:
+    are_small = small_float_of(x.dtype) is not None and small_float_of(y.dtype) is not None
+    if (x.dtype != y.dtype and not are_small) or x.dtype.itemsize > to.itemsize:
         wide = max((x.dtype, y.dtype), key=lambda dtype: dtype.itemsize)
         product = g.dot_general(g.convert(x, wide), g.convert(y, wide), contracting, batch)
         return g.convert(product, to)

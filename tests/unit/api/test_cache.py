@@ -73,6 +73,7 @@ OTHER_VALUES: Final[dict[str, Any]] = {
     "workspace": "arena",
     "bf16_intermediates": "float",
     "float_products": "tf32",
+    "fp8_products": "tensor-cores",
     "decision_seed": 3,
 }
 

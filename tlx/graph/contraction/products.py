@@ -10,7 +10,7 @@ from tlx.graph.core import BOOL, listed
 from tlx.graph.elementwise import Elementwise
 from tlx.graph.shapes import Shapes
 from tlx.graph.value import DType, Operand, Value
-from tlx.intrinsics.numpy_types import is_float, type_of
+from tlx.intrinsics.numpy_types import is_float, small_float_of, type_of
 from tlx.ir import values as ir
 from tlx.ir.types import bits_of, vector_of
 
@@ -49,11 +49,19 @@ class Products(Elementwise, Shapes):
             y: The right operand, of the same element type.
             contracting: Dimensions of `x`, and those of `y` that they are paired with, to sum over.
             batch: Dimensions of both that are paired without a sum.
-            dtype: Element type of the sums, at least as wide; that of the operands by default.
+            dtype: Element type of the sums, at least as wide; that of the operands by default. Sums of products of
+                8-bit floats are computed in float, then rounded; these operands may have different formats.
 
         Returns:
             A tensor of the batch dimensions, those of `x` that are left, and those of `y` that are left.
         """
+        a, b = self._value("dot_general", x), self._value("dot_general", y)
+        if small_float_of(a.dtype) is not None and small_float_of(b.dtype) is not None:
+            to = a.dtype if dtype is None else self._dtype("dot_general", dtype)
+            exact = "float16" if to.name == "float16" else "bfloat16"
+            wide = "float32" if small_float_of(to) is not None else to
+            product = self.dot_general(self.convert(a, exact), self.convert(b, exact), contracting, batch, wide)
+            return self.convert(product, to)
         a, b = self._pair("dot_general", x, y)
         pairs = self._pairs("contracting", a, b, contracting)
         shared = self._pairs("batch", a, b, batch)

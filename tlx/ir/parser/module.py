@@ -11,6 +11,7 @@ from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, did_you_mean
 from tlx.intrinsics import INTRINSICS
+from tlx.intrinsics.small_floats import MARKER
 from tlx.ir.functions import Argument, DuplicateFunction, Function, NameScope, Signature
 from tlx.ir.instructions import OPCODES, TAIL_MARKERS, Block, Instruction
 from tlx.ir.module import Declaration, Item, Module, Raw
@@ -96,8 +97,9 @@ _MARKS: Final = ('"tlx-stage"=', '"tlx-block"=')  # kernels, and functions for o
 
 
 def needs_lowering(text: str) -> bool:
-    """Whether a function needs lowering: it calls tensor intrinsics or kernels, or computes with huge vectors."""
-    return has_tensors(text) or any(word in text for word in _MARKS) or CONSTANT in text or has_large_vectors(text)
+    """Whether a function needs lowering: it calls tensor intrinsics, kernels or conversions, or has huge vectors."""
+    words = (*_MARKS, CONSTANT, MARKER)
+    return has_tensors(text) or any(word in text for word in words) or has_large_vectors(text)
 
 
 def uses_typed_pointers(text: str) -> bool:

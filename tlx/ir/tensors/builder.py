@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from tlx.intrinsics import Intrinsic, lookup
 from tlx.intrinsics.products import EMPTY
+from tlx.intrinsics.small_floats import FROM_SMALL, NEAREST, TO_SMALL, SmallFloat
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
@@ -19,8 +20,10 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import declare_function
 from tlx.ir.tensors.calls import canonical_name
 from tlx.ir.types import (
+    I1,
     I8,
     I32,
+    METADATA,
     TOKEN,
     VOID,
     FloatType,
@@ -30,7 +33,7 @@ from tlx.ir.types import (
     VectorType,
     function_of,
 )
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Value, const_ints, const_vector
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Text, Value, const_ints, const_vector
 
 Dims = Sequence[Sequence[int]]
 ResultType = TensorType | VectorType | IntType | FloatType | None
@@ -110,6 +113,20 @@ class TensorBuilder(Builder):
         call = self._tensor_call("store", VOID, [pointer, token, strides], "")
         call.text += metadata
         return call
+
+    def from_small_float(self, vector: Value, format_: SmallFloat, element: Type, name: str = "") -> Local:
+        """The numbers of a vector of bytes, which have a format of 8 bits."""
+        assert isinstance(vector.type, VectorType)
+        result = VectorType(vector.type.count, element)
+        operands = [vector, Text(METADATA, format_.metadata)]
+        return self.call_intrinsic(FROM_SMALL, [result, vector.type], result, operands, name)
+
+    def to_small_float(self, vector: Value, format_: SmallFloat, name: str = "", *, saturates: bool = False) -> Local:
+        """Floats, rounded to a format of 8 bits, as a vector of bytes."""
+        assert isinstance(vector.type, VectorType)
+        result = VectorType(vector.type.count, I8)
+        operands = [vector, Text(METADATA, format_.metadata), Text(METADATA, NEAREST), ConstInt(I1, int(saturates))]
+        return self.call_intrinsic(TO_SMALL, [result, vector.type], result, operands, name)
 
     def tovector(self, token: Value, type_: TensorType | VectorType | None = None, name: str = "") -> Local:
         """The flattened vector of a token."""

@@ -27,6 +27,7 @@ from tlx.ir.tensors.calls import (
     pointer_element,
     tensor_call,
 )
+from tlx.ir.tensors.conversions import wrong_conversion
 from tlx.ir.tensors.dynamic import (
     dynamic_element,
     dynamic_operation,
@@ -278,6 +279,9 @@ class _TensorAnalysis:
         self.operations: list[TensorCall] = []
 
     def run(self) -> FunctionTensors:
+        for instruction in self.function.instructions():
+            if (error := wrong_conversion(instruction)) is not None:
+                raise error
         for call in self._calls():
             if call.intrinsic.result == "token":
                 self.tokens[str(call.instruction.result)] = self._token(call)
@@ -487,4 +491,4 @@ def _malformed(instruction: Instruction) -> VerifyError | None:
         tensor_call(instruction)
     except VerifyError as error:
         return error
-    return None
+    return wrong_conversion(instruction)

@@ -202,7 +202,8 @@ _INTRINSICS: Final = frozenset(
     "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign canonicalize minnum maxnum "
     "minimum maximum minimumnum maximumnum smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr "
     "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat exp exp2 exp10 log log2 log10 sin cos tan asin acos atan "
-    "atan2 sinh cosh tanh pow powi ldexp fptosi.sat fptoui.sat".split()
+    "atan2 sinh cosh tanh pow powi ldexp fptosi.sat fptoui.sat "
+    "convert.from.arbitrary.fp convert.to.arbitrary.fp".split()
 )
 
 

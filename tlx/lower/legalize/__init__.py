@@ -34,6 +34,7 @@ from tlx.lower.context import (
 from tlx.lower.legalize.backend.bfloat import without_bfloat
 from tlx.lower.legalize.backend.vectors import leave_out_vectors, replace_operations, split_widened
 from tlx.lower.legalize.math.grid_library import replace_library_functions
+from tlx.lower.legalize.math.small_floats import replace_small_conversions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.memory.mode import enter_mode
@@ -58,6 +59,7 @@ def legalize(module: Module, context: LoweringContext) -> Module:
             kernels[function.name] = _legalize_kernel(module, function, kernel_context)
     if context.target.grid is not None:
         replace_library_functions(module)
+    replace_small_conversions(module, context.target)
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))

@@ -11,10 +11,12 @@ from dataclasses import replace
 from math import copysign, isnan, nan
 from typing import Final
 
+from tlx.intrinsics.small_floats import is_conversion
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.rewrite import definitions
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.types import (
     BFLOAT,
     DOUBLE,
@@ -46,6 +48,7 @@ from tlx.lower.legalize.conversions import (
     works_on_float_pairs,
 )
 from tlx.lower.legalize.math import emit_math_function
+from tlx.lower.legalize.math.small_floats import convert_small
 from tlx.lower.legalize.registers import register_element, splat_like
 from tlx.lower.operations import FULL_ACCURACY, LIBRARY_FUNCTIONS, MATH_INTRINSICS, Accuracy, ElementwiseOp
 from tlx.target.target import Target
@@ -95,6 +98,9 @@ def emit_elementwise(
         registers: The operands, bfloat and half as i16; immediates are scalars.
     """
     opcode = operation.opcode
+    if is_conversion(operation.callee):
+        conversion = SmallConversion.of(operation.callee, registers)
+        return convert_small(b, target, conversion, registers[0], sources[0], element)
     if opcode in CAST_OPCODES:
         return convert_register(b, target, opcode, registers[0], sources[0], element)
     if opcode in ("select", "freeze"):

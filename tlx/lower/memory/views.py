@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, Self, TypeVar
 
+from tlx.intrinsics.small_floats import SmallFloat
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import I1, I8, PTR, Type, bytes_of
@@ -111,6 +112,19 @@ Number = TypeVar("Number", bound=int | Value)
 """A number that is known when the program is compiled, or an i64 that is computed when it runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class SmallFloatBytes:
+    """What the bytes of a view are.
+
+    Attributes:
+        format: The format of the numbers.
+        element: The type that products read them as.
+    """
+
+    format: SmallFloat
+    element: Type
+
+
 class StridedDim(NamedTuple, Generic[Number]):
     """One logical dimension of a view: how many elements hold data, and how far apart neighbours are."""
 
@@ -188,10 +202,12 @@ class TensorView(StridedView[int]):
         vnni_group: Rows of a matrix that are interleaved (VNNI): with g of them, element (k, n) of a dense K x N is at
             `(k // g * N + n) * g + k % g`. Only the right operand of a product may have more than 1.
         offset: Elements of the storage before the first one of the view; 0 once that has an address of its own.
+        small_floats: The format of bytes that are floats, of operands of products.
     """
 
     vnni_group: int = 1
     offset: int = 0
+    small_floats: SmallFloatBytes | None = None
 
     @classmethod
     def of(cls, place: Storage, type_: TensorType, pitches: Sequence[int] | None = None) -> TensorView:

@@ -23,6 +23,7 @@ from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, Symboli
 from tlx.lower.to_2d.memory.coalescing import coalesce
 from tlx.lower.to_2d.memory.lazy_views import find_lazy_views
 from tlx.lower.to_2d.memory.parts import find_parts
+from tlx.lower.to_2d.memory.small_float_operands import find_small_float_operands
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES
 
@@ -54,6 +55,8 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     views = frozenset(str(op.instruction.result) for op in facts.tensors.ops if is_only_view(facts, op))
     groups = FusionGroups.of(facts)
     storage = SymbolicStorage()
+    converted = find_small_float_operands(OperandViews(facts, groups, views, storage))
+    groups, views = FusionGroups.of(facts, converted) if converted else groups, views | converted
     views |= find_lazy_views(OperandViews(facts, groups, views, storage))
     views |= find_borders(OperandViews(facts, groups, views, storage))
     operands = OperandViews(facts, groups, views, storage)

@@ -28,11 +28,12 @@ from typing import Protocol
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import MemoryLocation, Position
-from tlx.lower.memory.views import Storage, TensorView, tensor_bytes
+from tlx.lower.memory.views import SmallFloatBytes, Storage, TensorView, tensor_bytes
 from tlx.lower.operations import UNARY_INTRINSICS
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import (
@@ -70,14 +71,20 @@ class FusionGroups:
     products: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
     fused: dict[int, list[TensorOp]] = field(default_factory=dict[int, list[TensorOp]])
     _standalone: frozenset[int] = frozenset()
+    _views: AbstractSet[str] = frozenset()
 
     @classmethod
-    def of(cls, facts: Facts) -> FusionGroups:
-        """Fuse all groups; a reduction that pays only in a group with a product is not fused in a group without one."""
-        groups = cls(facts)
+    def of(cls, facts: Facts, views: AbstractSet[str] = frozenset()) -> FusionGroups:
+        """Fuse all groups; a reduction that pays only in a group with a product is not fused in a group without one.
+
+        Args:
+            facts: The function's analyses.
+            views: Names of elementwise results that are read as views of their operands, which are thus in memory.
+        """
+        groups = cls(facts, _views=views)
         groups._fuse()
         while standalone := groups._without_product():
-            groups = cls(facts, _standalone=groups._standalone | standalone)
+            groups = cls(facts, _standalone=groups._standalone | standalone, _views=views)
             groups._fuse()
         return groups
 
@@ -193,7 +200,7 @@ class FusionGroups:
         if op.result is None or name not in POINTWISE | PRODUCTS or op.instruction.result is None:
             return None
         consumers = self._consumers(op)
-        if not consumers:
+        if not consumers or any(consumer.instruction.result in self._views for consumer in consumers):
             return None
         roots = {id(root.instruction): root for root in map(self.root_of, consumers)}
         if len(roots) != 1:
@@ -480,6 +487,10 @@ class OperandViews:
         source, result = op.tensors[0], op.result
         assert result is not None
         view = self._view(source)
+        if op.intrinsic.name == ORDINARY:  # a conversion from bytes, which a product reads
+            bytes_ = _with_dims_of(view, replace(token, element=view.element))
+            conversion = SmallConversion.of(str(op.instruction.callee), op.instruction.args)
+            return replace(bytes_, small_floats=SmallFloatBytes(conversion.format, result.element))
         if op.intrinsic.name == "broadcast":
             return view.broadcast(result, op.dims[1])
         if op.intrinsic.name == "pad":

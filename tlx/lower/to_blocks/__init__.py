@@ -104,8 +104,6 @@ class _Kernels:
     """The kernels of a module, by what they compute."""
 
     def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
-        if context.options.float_products == "tf32":
-            grid = replace(grid, products=grid.tf32_products + grid.products)
         self.module, self.grid, self.context = module, grid, context
         self.known: dict[tuple[Problem | Attention, Iterations], tuple[GridFacts, ...]] = {}
 

@@ -28,10 +28,12 @@ from math import prod
 from typing import Final, TypeVar
 
 from tlx.diagnostics import LoweringError
+from tlx.intrinsics.small_floats import is_conversion
 from tlx.ir.control_flow import FunctionLoops, Loop
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
+from tlx.ir.tensors.conversions import SmallConversion
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import FloatType, Type, VectorType, bits_of, bytes_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, ConstInt, Keyword, Local, Splat, Value, int_elements, zero
@@ -49,6 +51,7 @@ from tlx.lower.to_tiles.expression import (
     UnaryNode,
 )
 from tlx.lower.to_tiles.problem import BatchStrides, Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction
+from tlx.target.hardware import Sign
 
 
 @dataclass(eq=False)
@@ -414,7 +417,7 @@ def _gemm(
     acc = [(t.source, MatrixView.of(t.type, t.pitches)) for t in initial]
     a, b = product_operands(snapshot, op)
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
-    lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
+    lhs, rhs = _formats(snapshot, op) if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
     gemm = Gemm(
         a[1], b[1], to[1], acc[0][1] if acc else None, lhs, rhs, epilogue, reduction, term_offsets(snapshot, chain)
@@ -463,7 +466,7 @@ def accumulator_chain(snapshot: FunctionSnapshot, last: TensorOp) -> list[Tensor
         if before is None:
             break
         chain.insert(0, before)
-    kinds = {PRODUCT_SIGNS[op.intrinsic.name] for op in chain}
+    kinds = {(PRODUCT_SIGNS[op.intrinsic.name], _formats(snapshot, op)) for op in chain}
     shapes = {tuple(view for _, view in product_operands(snapshot, op)) for op in chain}
     if len(kinds) > 1 or len(shapes) > 1:
         raise unlowered_operation(last)
@@ -475,10 +478,12 @@ def product_operands(
 ) -> tuple[tuple[Value, MatrixView], tuple[Value, MatrixView]]:
     """The addresses and views of a product's operands; the right one may be permuted back from interleaved rows.
 
+    Those of operands that are converted from bytes are the bytes'.
+
     Raises:
         LoweringError: An operand is not loaded from memory.
     """
-    a, b = op.tensors[-2:]
+    a, b = (_loaded_bytes(snapshot, tensor) or tensor for tensor in op.tensors[-2:])
     if a.kind != "load":
         raise unlowered_operation(op)
     lhs = a.source, MatrixView.of(a.type, a.pitches)
@@ -491,6 +496,32 @@ def product_operands(
     if packed.type.rank == _STRIPS:
         return lhs, (packed.source, MatrixView.strips(packed.type, b.type.extents[1]))
     return lhs, (packed.source, MatrixView.interleaved(packed.type, packed.pitches))
+
+
+def _loaded_bytes(snapshot: FunctionSnapshot, tensor: Tensor) -> Tensor | None:
+    """The loaded bytes that an operand is converted from; None if it is not."""
+    conversion = _conversion(snapshot, tensor)
+    loaded = None if conversion is None else snapshot.tensors.definition_of(conversion.args[0])
+    return None if loaded is None else loaded.tensors[0]
+
+
+def _conversion(snapshot: FunctionSnapshot, tensor: Tensor) -> Instruction | None:
+    """The conversion from bytes that an operand is the result of."""
+    _, definition = snapshot.definitions.get(str(tensor.source)[1:], (0, None))
+    is_converted = tensor.kind == "value" and definition is not None and is_conversion(definition.callee or "")
+    return definition if is_converted else None
+
+
+def _formats(snapshot: FunctionSnapshot, op: TensorOp) -> tuple[Sign, Sign]:
+    """The formats of a product's operands: "f" for types of LLVM."""
+    lhs, rhs = (_conversion(snapshot, tensor) for tensor in op.tensors[-2:])
+    return _format(lhs), _format(rhs)
+
+
+def _format(conversion: Instruction | None) -> Sign:
+    if conversion is None:
+        return "f"
+    return SmallConversion.of(conversion.callee or "", conversion.args).format.short
 
 
 def term_offsets(snapshot: FunctionSnapshot, chain: list[TensorOp]) -> tuple[tuple[int, int], ...]:

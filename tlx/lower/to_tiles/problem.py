@@ -120,9 +120,9 @@ class Gemm:
     @property
     def title(self) -> str:
         """`matmul 64x64x64 float` for names and remarks."""
-        types = [str(self.a.element)]
-        if self.b.element != self.a.element:
-            types.append(str(self.b.element))
+        types = [_type_name(self.a, self.lhs_sign)]
+        if (self.b.element, self.rhs_sign) != (self.a.element, self.lhs_sign):
+            types.append(_type_name(self.b, self.rhs_sign))
         if self.result != self.a.element:
             types.append(f"-> {self.result}")
         return f"matmul {self.m}x{self.n}x{self._terms('*')}{self.k} {' '.join(types)}"
@@ -341,6 +341,11 @@ class BatchStrides:
         """Position, step and size of each operand that advances."""
         operands = enumerate(zip(self.steps, self.sizes, strict=True))
         return tuple((number, step, size) for number, (step, size) in operands if number and step and size)
+
+
+def _type_name(operand: MatrixView, sign: Sign) -> str:
+    """The type of an operand's numbers: that of its elements, or the format of bytes that are floats."""
+    return str(operand.element) if sign in ("s", "u", "f") else sign
 
 
 def gemm_accumulator_type(gemm: Gemm) -> Type:

@@ -80,6 +80,14 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
         lambda x: x * jnp.asarray([[0.5], [-3], [1e-3]], "bfloat16") + jnp.asarray([jnp.inf, 2], "bfloat16")[1],
         (_X.astype(jnp.bfloat16),),
     ),
+    "small floats": (
+        lambda x, y: (
+            x.astype(jnp.float8_e5m2).astype("f4") + jnp.asarray([1, 0.5, jnp.nan], jnp.float8_e4m3fn).astype("f4"),
+            lax.dot(x.astype(jnp.float8_e4m3fn), y.astype(jnp.float8_e5m2), preferred_element_type=jnp.float32),
+            jnp.dot(x.astype(jnp.float8_e5m2), y.astype(jnp.float8_e5m2)).astype("f4"),
+        ),
+        (normal(_rng, 5, 3), normal(_rng, 3, 4)),
+    ),
     "reduce precision": (lambda x: lax.reduce_precision(x, 8, 7), (normal(_rng, 9),)),
     "shapes": (lambda x: (x.T, x[::2, 1:5:3], x.reshape(7, 3), jnp.flip(x, 1), jnp.roll(x, 2, 0)), (_X,)),
     "pad": (lambda x, y: (jnp.pad(x, 1), lax.pad(x, y, [(1, -1, 0), (0, 2, 1)])), (_X, np.float32(3))),

@@ -18,6 +18,7 @@ from tlx.fuzz.generation.dataflow import (
 )
 from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
+from tlx.intrinsics.small_floats import CONVERSIONS, FROM_SMALL, NEAREST, SMALL_FLOATS, TO_SMALL
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type, mangle
 
@@ -126,7 +127,31 @@ def _integer_function(name: str, operands: int, *more: str) -> Operation:
     return operation
 
 
+def _from_small_float(writer: DataflowWriter) -> KnownValue:
+    """Any bytes as floats."""
+    format_, element = writer.random.choice(SMALL_FLOATS), writer.random.choice(FLOATS)
+    x = writer.number((I8,))
+    return _intrinsic(writer, _FROM_SMALL, [x], element, unknown_facts(element), f"metadata {format_.metadata}")
+
+
+def _to_small_float(writer: DataflowWriter) -> KnownValue | None:
+    """Whole numbers, whose signs are determined, as bytes; half of the time as floats again."""
+    format_, x = writer.random.choice(SMALL_FLOATS), writer.number(FLOATS, integral=True)
+    if not (x.facts.integral and x.facts.zeros):
+        return None
+    clamps = writer.random.choice(("true", "false"))
+    metadata = f"metadata {format_.metadata}"
+    more = metadata, f"metadata {NEAREST}", f"i1 {clamps}"
+    narrow = _intrinsic(writer, _TO_SMALL, [x], I8, unknown_facts(I8), *more)
+    if x.facts.bound > 1 << (format_.mantissa_bits + 1) or writer.chance(0.5):
+        return narrow
+    return _intrinsic(writer, _FROM_SMALL, [narrow], x.element, x.facts, metadata)
+
+
+_FROM_SMALL, _TO_SMALL = (name.removeprefix("llvm.") for name in CONVERSIONS)
 INTRINSICS: Final[dict[str, Operation]] = {
+    FROM_SMALL: _from_small_float,
+    TO_SMALL: _to_small_float,
     **{f"llvm.{name}": _rounding(name) for name in "trunc rint nearbyint round roundeven floor ceil".split()},
     **{f"llvm.{name}": _function(name) for name in "fabs sqrt exp exp2 log log2 log10 sin cos tanh".split()},
     "llvm.pow": _power,

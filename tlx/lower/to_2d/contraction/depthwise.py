@@ -62,6 +62,8 @@ class DepthwiseBlocking:
 def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocking, float] | None:
     """The best blocking and its estimated cycles; None if there are matrix products, or sums are long."""
     count = math.prod(extent for extent, *_ in c.k) * (1 if c.quasi_affine is None else c.quasi_affine.extent)
+    if c.lhs.small_floats or c.rhs.small_floats:  # only products read bytes as floats
+        return None
     if count > _MAX_PRODUCTS or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
     walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)

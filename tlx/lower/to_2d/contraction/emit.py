@@ -123,7 +123,7 @@ class OperandCopies:
             self._write = partial(self._copy_part, source, target)
         else:
             copy(self.b, source, target)
-        return OperandMemory(place.pointer, memory.element)
+        return OperandMemory(place.pointer, memory.element, small_floats=memory.small_floats)
 
     def _copy_part(self, source: TensorView, target: TensorView, offset: Value) -> None:
         start = OperandMemory(self.b.gep(source.element, source.storage.pointer, offset), source.element)
@@ -439,7 +439,7 @@ class BlockProduct:
     def product(self, kind: str, acc: Local | None, lhs: Value, rhs: Value, type_: TensorType) -> Local:
         """The product of the blocks of lhs and rhs at two addresses, added to `acc`."""
         m, k = self.nest.m, self.nest.k
-        first = self._load(OperandMemory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
+        first = self._load(self.c.lhs._replace(pointer=lhs), LHS, m, k, "lhs")
         second = self._rhs(self.c.rhs._replace(pointer=rhs))
         if acc is None and kind == "matmul":
             return self.b.matmul(first, second, type_)
@@ -473,4 +473,10 @@ class BlockProduct:
     def _load(self, memory: OperandMemory, column: int, rows: LoopDim, cols: LoopDim, name: str) -> Local:
         matrix = as_matrices(strided_view(memory, [rows.of(column), cols.of(column)]))
         assert matrix is not None
-        return self.b.tensor_load(memory.pointer, matrix.type, (0, matrix.pitch), name)
+        loaded = self.b.tensor_load(memory.pointer, matrix.type, (0, matrix.pitch), name)
+        if memory.small_floats is None:
+            return loaded
+        format_, element = memory.small_floats.format, memory.small_floats.element
+        numbers = replace(matrix.type, element=element)
+        widened = self.b.from_small_float(self.b.tovector(loaded, matrix.type), format_, element)
+        return self.b.typeinfo(widened, numbers, name)

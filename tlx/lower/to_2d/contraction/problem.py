@@ -27,7 +27,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, Type
 from tlx.ir.values import Value
-from tlx.lower.memory.views import Storage, StridedDim, TensorView
+from tlx.lower.memory.views import SmallFloatBytes, Storage, StridedDim, TensorView
 from tlx.lower.operations import MMA_NAMES, PRODUCT_SIGNS
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.loop_nests import LoopDim
@@ -106,6 +106,7 @@ class OperandMemory(NamedTuple):
         vnni_group: Number of rows that are interleaved; 1: none.
         readable_columns: Columns of a row that may be read, including padding; 0: no padding.
         tile_columns: Columns of a tile where interleaved rows are stored tile by tile; 0: all columns are one tile.
+        small_floats: The format of bytes that are floats.
     """
 
     pointer: Value
@@ -113,11 +114,12 @@ class OperandMemory(NamedTuple):
     vnni_group: int = 1
     readable_columns: int = 0
     tile_columns: int = 0
+    small_floats: SmallFloatBytes | None = None
 
     @classmethod
     def of(cls, view: TensorView) -> OperandMemory:
         """The memory of a view."""
-        return cls(view.storage.pointer, view.element, view.vnni_group)
+        return cls(view.storage.pointer, view.element, view.vnni_group, small_floats=view.small_floats)
 
 
 class ModularStride(NamedTuple):
