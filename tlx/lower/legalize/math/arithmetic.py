@@ -54,6 +54,7 @@ class LaneArithmetic:
         accuracy: How accurate the results must be.
         big_endian: Whether the upper word of a double is the first of two.
         estimates: The target's instructions that estimate functions of floats, if it has any.
+        constraint: The constraint of inline assembly for a register; empty if there is none.
     """
 
     b: Builder
@@ -63,6 +64,7 @@ class LaneArithmetic:
     accuracy: Accuracy = FULL_ACCURACY
     big_endian: bool = False
     estimates: FloatEstimates | None = None
+    constraint: str = ""
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -214,7 +216,10 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None
-    return LaneArithmetic(b, type_.count, element, instructions, accuracy, target.big_endian, target.estimates)
+    constraint = target.vector_constraint if is_whole else ""
+    return LaneArithmetic(
+        b, type_.count, element, instructions, accuracy, target.big_endian, target.estimates, constraint
+    )
 
 
 def _signed(number: int, bits: int) -> int:
