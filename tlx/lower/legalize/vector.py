@@ -56,7 +56,13 @@ from tlx.lower.legalize.registers import (
     split_rows,
     with_lanes,
 )
-from tlx.lower.legalize.strength_reduction import divided, i16_factors, i16_products, row_quotients
+from tlx.lower.legalize.strength_reduction import (
+    divided,
+    i16_factors,
+    i16_products,
+    products_by_small,
+    row_quotients,
+)
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, Accuracy, ElementwiseOp
@@ -302,6 +308,7 @@ class VectorLegalizer(TileValues):
         ]
         sample = next(t for t in tiles if isinstance(t, list))
         registers = self._quotients(operation, element, values, tiles)
+        registers = registers or self._products_by_small(operation, element, values, tiles)
         registers = registers or i16_products(
             self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.factor_ranks
         )
@@ -362,6 +369,20 @@ class VectorLegalizer(TileValues):
             if products:
                 return products
         return divided(self.b, self.target, operation, element, numerators, divisors)
+
+    def _products_by_small(
+        self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
+    ) -> list[Value]:
+        """A product by a sigmoid, which may be subnormal; empty for other operations."""
+        if operation.opcode != "fmul":
+            return []
+        definitions = [self.tensors.definition_of(value) for value in values]
+        number = next((i for i, d in enumerate(definitions) if d is not None and d.intrinsic.name == "sigmoid"), None)
+        if number is None:
+            return []
+        registers = [tile for tile in tiles if isinstance(tile, list)]
+        factors, numbers = registers[number], registers[1 - number]
+        return products_by_small(self.b, self.target, operation, element, factors, numbers)
 
     def _shuffled(self, instruction: Instruction) -> Registers:
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""

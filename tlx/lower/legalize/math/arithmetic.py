@@ -288,10 +288,12 @@ class ScaledNumber:
     Attributes:
         number: x 2^n, in the subnormal lanes multiplied by the power of two that makes an ulp of subnormal numbers 1.
         is_subnormal: The lanes where x 2^n is subnormal or zero. Lanes just above may be among them.
+        word: The bits of x plus n exponent units, which are those of x 2^n where that is normal; if they are computed.
     """
 
     number: Value
     is_subnormal: Value
+    word: Value | None = None
 
 
 def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> ScaledNumber:
@@ -305,7 +307,7 @@ def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumb
     word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.word, lanes.fraction))
     is_subnormal = lanes.b.icmp("slt", word, lanes.word(1 << lanes.fraction))
     raise_by = lanes.b.select(is_subnormal, lanes.word(_ulp_to_one(lanes) << lanes.fraction), lanes.word(0))
-    return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal)
+    return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal, word)
 
 
 def scale_by_instruction(
