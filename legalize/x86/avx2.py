@@ -70,6 +70,7 @@ TARGET: Final = Target(
     finish=saturate_in_float,
     vector_bytes=32,
     registers=16,
+    vector_constraint="x",
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnni", partial(_dot, "avx512.vpdpbusd")),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", swapped(partial(_dot, "avx512.vpdpbusd"))),

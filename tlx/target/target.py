@@ -120,6 +120,7 @@ class Target:
         float_instructions: Instructions for mathematical functions, if there are any.
         estimates: Instructions that estimate functions of floats, if there are any.
         permutes: Instructions that permute elements of registers, if there are any.
+        vector_constraint: The constraint of inline assembly for a vector register, where code hides one from LLVM.
 
     Products:
         dots: Dot-product instructions of the vector unit.
@@ -191,6 +192,7 @@ class Target:
     float_instructions: FloatInstructions | None = None
     estimates: FloatEstimates | None = None
     permutes: Permutes | None = None
+    vector_constraint: str = ""
 
     dots: tuple[Dot, ...] = ()
     matrix: MatrixUnit | None = None

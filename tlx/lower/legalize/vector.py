@@ -61,6 +61,7 @@ from tlx.lower.legalize.strength_reduction import (
     i16_factors,
     i16_products,
     is_by_row,
+    products_by_small,
     quotients_only_rounded,
     rounded_quotients,
     row_quotients,
@@ -320,6 +321,7 @@ class VectorLegalizer(TileValues):
         ]
         sample = next(t for t in tiles if isinstance(t, list))
         registers = self._quotients(instruction, operation, tiles)
+        registers = registers or self._products_by_small(operation, element, values, tiles)
         registers = registers or i16_products(
             self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.factor_ranks
         )
@@ -389,6 +391,20 @@ class VectorLegalizer(TileValues):
         )
         registers = rounded_quotients(self.b, self.target, numerators, divisors, element)
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
+
+    def _products_by_small(
+        self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
+    ) -> list[Value]:
+        """A product by a sigmoid, which may be subnormal; empty for other operations."""
+        if operation.opcode != "fmul":
+            return []
+        definitions = [self.tensors.definition_of(value) for value in values]
+        number = next((i for i, d in enumerate(definitions) if d is not None and d.intrinsic.name == "sigmoid"), None)
+        if number is None:
+            return []
+        registers = [tile for tile in tiles if isinstance(tile, list)]
+        factors, numbers = registers[number], registers[1 - number]
+        return products_by_small(self.b, self.target, operation, element, factors, numbers)
 
     def _shuffled(self, instruction: Instruction) -> Registers:
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""

@@ -54,6 +54,7 @@ class LaneArithmetic:
         accuracy: How accurate the results must be.
         big_endian: Whether the upper word of a double is the first of two.
         estimates: The target's instructions that estimate functions of floats, if it has any.
+        constraint: The constraint of inline assembly for a register; empty if there is none.
     """
 
     b: Builder
@@ -63,6 +64,7 @@ class LaneArithmetic:
     accuracy: Accuracy = FULL_ACCURACY
     big_endian: bool = False
     estimates: FloatEstimates | None = None
+    constraint: str = ""
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -214,7 +216,10 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.float_instructions if is_whole else None
-    return LaneArithmetic(b, type_.count, element, instructions, accuracy, target.big_endian, target.estimates)
+    constraint = target.vector_constraint if is_whole else ""
+    return LaneArithmetic(
+        b, type_.count, element, instructions, accuracy, target.big_endian, target.estimates, constraint
+    )
 
 
 def _signed(number: int, bits: int) -> int:
@@ -283,10 +288,12 @@ class ScaledNumber:
     Attributes:
         number: x 2^n, in the subnormal lanes multiplied by the power of two that makes an ulp of subnormal numbers 1.
         is_subnormal: The lanes where x 2^n is subnormal or zero. Lanes just above may be among them.
+        word: The bits of x plus n exponent units, which are those of x 2^n where that is normal; if they are computed.
     """
 
     number: Value
     is_subnormal: Value
+    word: Value | None = None
 
 
 def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> ScaledNumber:
@@ -300,7 +307,7 @@ def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumb
     word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.word, lanes.fraction))
     is_subnormal = lanes.b.icmp("slt", word, lanes.word(1 << lanes.fraction))
     raise_by = lanes.b.select(is_subnormal, lanes.word(_ulp_to_one(lanes) << lanes.fraction), lanes.word(0))
-    return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal)
+    return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal, word)
 
 
 def scale_by_instruction(

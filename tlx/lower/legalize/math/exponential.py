@@ -408,7 +408,13 @@ def _flushed_sigmoid(lanes: LaneArithmetic, float_instructions: FloatInstruction
 
 
 def _one_plus(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
-    return lanes.add(lanes.choose(x.is_subnormal, 0.0, x.number), 1.0)
+    """1 + x. LLVM would blend the sum with 1, which takes three instructions, if subnormal numbers were selected."""
+    if x.word is None:
+        return lanes.add(lanes.choose(x.is_subnormal, 0.0, x.number), 1.0)
+    least = lanes.word(1 << lanes.fraction)
+    return lanes.add(
+        lanes.from_bits(lanes.b.call_intrinsic("llvm.smax", [lanes.words], lanes.words, [x.word, least])), 1.0
+    )
 
 
 def _long_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:

@@ -17,7 +17,7 @@ from tests.unit.lower.legalize.math.test_subnormal import logged, watched
 from tlx.evaluate import Machine
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
-from tlx.ir.types import BFLOAT, FLOAT, I8, FloatType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, FloatType, Type, VectorType
 from tlx.lower.legalize.strength_reduction import divide_registers, divided
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.lookup import find_target
@@ -32,10 +32,13 @@ WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 SIZE = 1 << 14
 
 
-def instrumented(element: FloatType, target: Target, *, by_product: bool = False) -> tuple[str, int]:
+def instrumented(
+    element: FloatType, target: Target, *, by_product: bool = False, log_of: FloatType | None = None
+) -> tuple[str, int]:
     """`@f(out, in, by, log)`: quotients of some registers; operands and results of arithmetic are stored to `log`.
 
-    All are by the first register of `by`, computed by products, if `by_product`.
+    All are by the first register of `by`, computed by products, if `by_product`. What is stored has the elements'
+    type, or the type `log_of`.
     """
     module = parse("")
     pointer = module.pointer_to(I8)
@@ -59,7 +62,7 @@ def instrumented(element: FloatType, target: Target, *, by_product: bool = False
             if instruction.text.partition("@")[2].startswith("llvm.fma."):
                 values = [*instruction.operands, instruction.value]
             # Doubles that are quotients of floats are never subnormal.
-            values = [v for v in values if isinstance(v.type, VectorType) and v.type.element == element]
+            values = [v for v in values if isinstance(v.type, VectorType) and v.type.element == (log_of or element)]
             if values:
                 after = Builder(module, function, block, block.instructions.index(instruction) + 1)
                 size = logged(after, log, values, size)
@@ -127,6 +130,54 @@ def test_no_subnormal_numbers_in_arithmetic(are_normal: bool, element: FloatType
     check(x, y, result)
 
 
+def phases(kind: Any) -> dict[str, tuple[Array, Array]]:
+    """Numerators and divisors in arrays of one kind each."""
+    random, bits, fraction = np.random.default_rng(5), 8 * kind.itemsize, FRACTIONS[kind.itemsize]
+    word, least = WORDS[kind.itemsize], 1 - (1 << (bits - 2 - fraction)) + 1
+    size = 4096
+
+    def near(exponent: int, spread: int = 4) -> Array:
+        numbers = random.uniform(1, 2, size) * random.choice([-1, 1], size)
+        return np.ldexp(numbers, exponent + random.integers(0, spread, size)).astype(kind)
+
+    def subnormal() -> Array:
+        signs = random.integers(0, 2, size, dtype=word) << word(bits - 1)
+        return (random.integers(1, 1 << fraction, size, dtype=word) | signs).view(kind)
+
+    def some(share: float, numbers: Array, others: Array) -> Array:
+        return np.where(random.random(size) < share, numbers, others)
+
+    special = np.array([0, -0.0, np.inf, -np.inf, np.nan], kind)
+    return {
+        "ordinary": (near(0), near(3)),
+        "small quotients": (near(least // 2), near(-least // 2 - 3, fraction + 8)),
+        "zero quotients": (near(least + 8), near(-least - 8)),
+        "small numerators": (subnormal(), near(-2)),
+        "small divisors": (near(-3), subnormal()),
+        "small operands": (subnormal(), subnormal()),
+        "few small quotients": (some(0.05, near(least + 5), near(0)), near(3, 10)),
+        "few small numerators": (some(0.05, subnormal(), near(0)), near(3)),
+        "few zeros": (some(0.5, np.zeros(size, kind), near(least // 2)), near(-least // 2)),
+        "far apart": (some(0.5, near(least + 5), near(-least - 5)), some(0.5, near(least + 5), near(-least - 5))),
+        "few special divisors": (near(0), some(0.05, random.choice(special, size), near(0))),
+        "special": (some(0.3, random.choice(special, size), near(0)), some(0.3, random.choice(special, size), near(0))),
+    }
+
+
+@pytest.mark.parametrize("phase", ["small quotients", "small numerators", "small divisors", "small operands"])
+def test_small_numbers_alone_take_no_doubles(phase: str) -> None:
+    target = find_target("avx2")
+    text, log_bytes = instrumented(FLOAT, target, log_of=DOUBLE)
+    machine, step = Machine(parse(text)), REGISTERS * lanes_of(target, FLOAT)
+    assert log_bytes
+    x, y = (numbers[: 16 * step] for numbers in phases(np.dtype(np.float32))[phase])
+    result, log = np.zeros_like(x), np.zeros(log_bytes // 8)
+    for i in range(0, x.size, step):
+        machine.call("f", result[i : i + step], x[i : i + step], y[i : i + step], log)
+    assert not log.any()
+    check(x, y, result)
+
+
 @pytest.mark.parametrize("spread", [20, 76, 80, 98, 101, 126])
 def test_no_subnormal_numbers_in_products_instead_of_quotients(spread: int) -> None:
     target = find_target("avx512")
@@ -182,6 +233,23 @@ def test_quotients_have_the_bits_of_the_instruction(are_normal: bool, element: T
         result = np.empty_like(x)
         compiled(element, target)(result, x, y)
         check(x, y, result)
+
+
+@numbered(RUNNABLE)
+@pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
+def test_each_kind_of_numbers_after_each_other(element: Type, target: str) -> None:
+    """What code remembers of the numbers before changes no quotient."""
+    kind, random = np.dtype(KINDS[element]), np.random.default_rng(3)
+    arrays = list(phases(kind).values())
+    for size in (24, 300, 2600):
+        counts = random.integers(1, size, 8 * SIZE // size)
+        parts = [[numbers[:count] for numbers in arrays[random.integers(len(arrays))]] for count in counts]
+        x, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        result = np.empty_like(x)
+        for i in range(0, x.size - SIZE, SIZE):
+            part = slice(i, i + SIZE)
+            compiled(element, target)(result[part], x[part], y[part])
+            check(x[part], y[part], result[part])
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
