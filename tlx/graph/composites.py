@@ -82,12 +82,15 @@ class Composites(Convolutions):
         return self.convert(result, value.dtype)
 
     def gelu(self, x: Operand) -> Value:
-        """`x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: GELU in its usual approximation."""
+        """`x / 2 * (1 + tanh(u))`, `u = sqrt(2 / pi) * (x + 0.044715 x^3)`: GELU in its usual approximation.
+
+        It is computed as `x * sigmoid(2 u)`, in which nothing cancels.
+        """
         value = self._value("gelu", x)
         wide = self._accumulated(value)
-        cube = self.multiply(self.multiply(wide, wide), wide)
-        inner = self.multiply(self.add(wide, self.multiply(cube, 0.044715)), math.sqrt(2 / math.pi))
-        return self.convert(self.multiply(self.multiply(wide, 0.5), self.add(self.tanh(inner), 1.0)), value.dtype)
+        scale = math.sqrt(8 / math.pi)
+        doubled = self.multiply(wide, self.multiply_add(self.multiply(wide, wide), 0.044715 * scale, scale))
+        return self.convert(self.multiply(wide, self.sigmoid(doubled)), value.dtype)
 
     def erf(self, x: Operand) -> Value:
         """The error function of float, half and bfloat, within 4 ulp: `x P(x^2) / Q(x^2)`, as in Eigen and XLA."""

@@ -132,9 +132,9 @@ class TileEpilogue:
     ) -> list[PrefetchStream]:
         """Prefetches of a tile's part of the matrices that the epilogue reads and L1 does not hold, over some steps.
 
-        Neither do they lie in sequence, nor is a tile's epilogue long enough to wait for a line in each row: 1024x3072x768
-        bfloats with GELU and a residual matrix take 1.2 times as long as the product instead of 2.2 (Xeon 6/207/2,
-        2026-11-30).
+        They are needed a line in each row at a time, which no processor prefetches by itself: 1024x3072x768 bfloats
+        with GELU and a residual matrix took 1.62 times as long as the product with these prefetches, and 1.9 times without
+        (Xeon 6/207/2, medians of alternated calls, 2026-11-30).
         """
         b, streams = self.b, list[PrefetchStream]()
         emitter = ExpressionEmitter(b, self.expression, self.pointers, self.scalars)

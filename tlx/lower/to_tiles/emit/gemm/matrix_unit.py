@@ -593,7 +593,9 @@ class MatrixUnitLoopNest:
                 self.pending.store(block, self._tiles(block, (first, b.sub(last, first)), begin, pending))
             return
         follows = block.rows.count > 1 or _has_several_panels(block.panels)
-        begins = self.pending.begin(block, none, packs=packs, follows=follows) if defers else ([], none)
+        begins: tuple[list[Value], Value] = [], none
+        if defers:
+            begins = self.pending.begin(block, none, packs=packs, follows=follows)
         pending, begin = begins
         if packs:
             self._pack_row(block.rows, none)
