@@ -553,7 +553,7 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], const
 
         t0 t1 t2 t3 v0 v1 v2 v3 v4 v5 v6 v7     ->     t0 v0 v1 t1 v2 v3 t2 v4 v5 t3 v6 v7
 
-    The product of 1024x3072x768 bfloats with GELU takes 1.02 times as long as without instead of 1.17 (Xeon 6/207/2,
+    The product of 1024x3072x768 bfloats with GELU takes 1.02 times as long as without instead of 1.17 (Xeon 6/167/1,
     medians of alternated calls, 2026-11-30).
 
     Tile loads only move behind stores to another object: those of an epilogue's results, which no product reads, but

@@ -133,8 +133,8 @@ class TileEpilogue:
         """Prefetches of a tile's part of the matrices that the epilogue reads and L1 does not hold, over some steps.
 
         They are needed a line in each row at a time, which no processor prefetches by itself: 1024x3072x768 bfloats
-        with GELU and a residual matrix took 1.62 times as long as the product with these prefetches, and 1.9 times without
-        (Xeon 6/207/2, medians of alternated calls, 2026-11-30).
+        with GELU and a residual matrix took 1.62 times as long as the product with them, 1.9 times without
+        (Xeon 6/167/1, medians of alternated calls, 2026-11-30).
         """
         b, streams = self.b, list[PrefetchStream]()
         emitter = ExpressionEmitter(b, self.expression, self.pointers, self.scalars)
