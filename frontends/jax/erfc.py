@@ -21,6 +21,7 @@ from tlx.frontends.jax.program import Operation, Region
 ERFC: Final = "chlo.erfc"
 """The name of the operation that takes the place of an expansion."""
 _SELECT: Final = "stablehlo.select"
+_CONVERT: Final = "stablehlo.convert"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +124,16 @@ def _number(operation: Operation, definitions: Mapping[int, Operation]) -> Any:
     return first if not any(numbers.strides) or bool((numbers == first).all()) else None
 
 
+def _narrow_argument(operation: Operation, definitions: Mapping[int, Operation]) -> int | None:
+    """The bfloat or half x of `convert(erfc(convert(x)))` with the type of x, which is computed in float anyway."""
+    if operation.name != _CONVERT:
+        return None
+    function = definitions.get(operation.operands[0])
+    inner = definitions.get(function.operands[0]) if function is not None and function.name == ERFC else None
+    is_same = inner is not None and inner.name == _CONVERT and inner.operand_types == operation.types
+    return inner.operands[0] if inner is not None and is_same else None
+
+
 def with_erfc(region: Region, around: Mapping[int, Operation] | None = None) -> Region:
     """A region in which each expansion ends in an `ERFC` operation; its other operations remain, but are not used.
 
@@ -140,6 +151,8 @@ def with_erfc(region: Region, around: Mapping[int, Operation] | None = None) -> 
         if operation.name == _SELECT and match.fits_result(operation):
             assert match.x is not None
             operation = replace(operation, name=ERFC, operands=(match.x,), operand_types=operation.types)
+        elif (x := _narrow_argument(operation, definitions)) is not None:
+            operation = replace(operation, name=ERFC, operands=(x,), operand_types=operation.types)
         definitions.update(dict.fromkeys(operation.results, operation))
         operations.append(operation)
     return replace(region, operations=tuple(operations))

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -119,3 +120,17 @@ def test_parts_of_halves_agree_with_the_evaluator() -> None:
 
 def test_floats() -> None:
     check(products(AMX_TYPES), find_target("amx"), Options())
+
+
+@pytest.mark.parametrize("k", [96, 416, 544, 800, 1184])
+def test_epilogues_beside_products(k: int) -> None:
+    """Long ones, and one whose operand is the result's memory, beside few and many steps of K: as without AMX."""
+    m, n, generator = 96, 160, np.random.default_rng(k)
+    g = tlx.Graph("f")
+    rest = g.parameter("rest", (m, n), "bfloat16", donated=True)
+    product_ = g.parameter("x", (m, k), "bfloat16") @ g.parameter("w", (k, n), "bfloat16")
+    g.output(g.tanh(product_) * product_ + rest, into=rest)
+    x, w = (generator.normal(0, k**-0.25, shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
+    old = generator.normal(0, 1, (m, n)).astype(ml_dtypes.bfloat16)
+    results = [g.compile(target)(old.copy(), x, w).astype(np.float32) for target in ("amx", "avx512")]
+    np.testing.assert_allclose(*results, rtol=2**-6, atol=2**-6)

@@ -125,6 +125,10 @@ class Builder(ValueBuilder):
         """The same vector, opaque to LLVM's optimiser; `constraint` is the asm constraint of vector registers."""
         return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
+    def in_place(self, vector: Value, constraint: str, name: str = "") -> Local:
+        """The same vector, whose users stay behind the instructions with side effects before this place."""
+        return self._unchanged(f'asm sideeffect "", "={constraint},0"', vector, name)
+
     def opaque_address(self, pointer: Value, name: str = "") -> Local:
         """The same pointer, computed into one register: LLVM does not split it into base and index."""
         return self._unchanged(ASM_OPAQUE_SCALAR, pointer, name)

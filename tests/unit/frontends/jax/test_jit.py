@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -67,6 +68,13 @@ def test_the_expansion_of_erfc_is_recognised() -> None:
     for old, new in (("-0.582473278", "-0.582473"), ("compare LT", "compare GT")):
         assert old in exported
         assert translate_file(exported.replace(old, new).encode(), "erfc.mlir").count(" fdiv ") == 2
+
+
+def test_erfc_of_bfloats_is_computed_for_bfloats() -> None:
+    """JAX converts to float and back, for which a shorter polynomial is accurate enough."""
+    x = X.astype(ml_dtypes.bfloat16)
+    text = tlx.jax.jit(partial(jax.nn.gelu, approximate=False)).lower(x)
+    assert (text.count(" fdiv "), text.count("@llvm.tensor.exp2.v")) == (0, 2)
 
 
 def test_the_maximum_with_minus_infinity_is_the_other_operand() -> None:

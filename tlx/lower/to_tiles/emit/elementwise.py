@@ -138,12 +138,13 @@ class ExpressionEmitter:
         cols, padding = (1, 0) if is_column else (place.cols, place.padding)
         part = ResultTile(rows, cols, padding, place.row, place.column)
         if (rows, cols) == (place.rows, place.cols):
-            return load_tile_vector(self.b, view, self._address(leaf, part), part)
-        token = load_tile(self.b, view, self._address(leaf, part), part)
+            return load_tile_vector(self.b, view, self.address(leaf, part), part)
+        token = load_tile(self.b, view, self.address(leaf, part), part)
         shape = (place.rows, place.cols - padding)
         return self.b.broadcast(token, shape, (0, 1), tile(leaf.element, place.rows, place.cols, (0, padding)))
 
-    def _address(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
+    def address(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
+        """The address of a leaf's tile."""
         return tile_address(self.b, leaf.view, self.pointers[leaf.pointer], place)
 
     def _scalar(self, scalar: ScalarLeaf, place: ResultTile) -> Value:

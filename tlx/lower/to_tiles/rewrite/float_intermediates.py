@@ -8,10 +8,10 @@ Leaves are extended once, intermediate results are floats, and the result is rou
     3 fmul 0, 2      bfloat                5 fmul 1, 4     float       6 fptrunc 5   bfloat
 
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
-functions of bfloat are. A sum may cancel, as 1 + tanh x does in GELU: its operands have the accuracy of float.
+functions of bfloat are. A sum may cancel, as one of GELU and a residual does: its operands have the accuracy of float.
 
-In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Results below the normal numbers may be zero: 1 + tanh u, rounded to
-float, has none.
+In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where an error of 2^-14 is allowed, results below the normal numbers
+may be zero, too: 1 + tanh u, rounded to float, has none.
 
     1 + tanh u  ->  2 sigmoid(2 u)
 
@@ -164,7 +164,7 @@ class _Widening:
         if isinstance(node, SplatLeaf) or number in self.tanhs.values():
             return  # the one is bfloat or float, as its users need it; the other becomes part of a sigmoid
         if number in self.tanhs:
-            self.floats[number] = self._one_plus_tanh(self.expression.nodes[self.tanhs[number]].operands[0])
+            self.floats[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
         elif _is_widened(node):
@@ -184,20 +184,21 @@ class _Widening:
         return replace(node, element=FLOAT, operands=self._operands(node))
 
     def _sums_with_tanh(self) -> Iterator[tuple[int, int]]:
-        """Nodes 1 + tanh u whose relative error may be 2^-14, and their tanh."""
+        """Nodes 1 + tanh u, and their tanh."""
         nodes = self.expression.nodes
         uses = Counter(n for node in nodes if isinstance(node, (InstructionNode, UnaryNode)) for n in node.operands)
         for number, node in enumerate(nodes):
-            if _is_widened(node) and _name(node) == "fadd" and self.error_factors[number] <= _MOST_USES_OF_SHORT:
+            if _is_widened(node) and _name(node) == "fadd":
                 for one, tanh in permutations(node.operands):
                     is_tanh = _is_widened(nodes[tanh]) and _name(nodes[tanh]) == "tanh" and uses[tanh] == 1
                     if is_tanh and _number(nodes[one]) == 1.0:
                         yield number, tanh
 
-    def _one_plus_tanh(self, u: int) -> int:
-        """1 + tanh u, of an old node."""
+    def _one_plus_tanh(self, number: int, u: int) -> int:
+        """The old node 1 + tanh u, from the old node u."""
         argument = self._as_float(u)
-        accuracy = Accuracy(for_bfloat=True, flushes_subnormals=True)
+        is_short = self.error_factors[number] <= _MOST_USES_OF_SHORT
+        accuracy = Accuracy(for_bfloat=is_short, flushes_subnormals=is_short)
         sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), accuracy))
         result = self._times(sigmoid, 2.0)
         self.halves[result] = sigmoid

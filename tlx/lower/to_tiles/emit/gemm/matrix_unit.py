@@ -21,6 +21,7 @@ is directly inside another one: LLVM's code generation at -O0 crashes on a phi o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
@@ -271,8 +272,8 @@ class MatrixUnitOperands(Operands):
         return self._load_tiles_of_b(self.panel_b.pointer, block.columns.size)
 
 
-_MAX_ROWS_PER_STEP: Final = 8
-"""Most rows of an epilogue that a step of K computes; with too few steps, the rows have a separate loop."""
+_MOST_GROUPS_PER_STEP: Final = 4
+"""Most groups of rows of an epilogue that a step of K computes; with too few steps, the rows have a separate loop."""
 
 _ROWS_AT_ONCE: Final = 2
 """Rows of an epilogue whose instructions alternate, so that few of them wait for the one before.
@@ -353,32 +354,42 @@ class PendingSums:
         function: The kernel's function.
         tile: Emits the register tiles.
         k_loop: Emits their sums over K.
-        overlaps: Whether a tile's epilogue is computed row by row while the next tile is multiplied. The first epilogue
-            is then computed on zeros, and its results are overwritten; so no sum may be a divisor.
+        overlaps: Whether a tile's epilogue is computed row by row while the next tile is multiplied.
+        peels: Whether the first tile is always peeled off the loop over the tiles. Otherwise the first epilogue may be
+            computed on zeros, and its results are overwritten; so no sum may be a divisor, and C no operand.
     """
 
     def __init__(self, function: GemmFunction, tile: RegisterTile, k_loop: MatrixUnitKLoop) -> None:
         self.function, self.tile, self.k_loop = function, tile, k_loop
         self.b, gemm = function.b, function.gemm
         expression = tile.epilogue.expression if tile.epilogue is not None else None
-        computes = expression is not None and not may_alias_leaf(expression, gemm.c) and not expression.may_trap
-        self.overlaps = computes and gemm.acc is None and tile.partial is None
+        self.overlaps = expression is not None and gemm.acc is None and tile.partial is None
+        self.peels = expression is not None and (may_alias_leaf(expression, gemm.c) or expression.may_trap)
 
     def is_profitable(self, block: CacheBlock) -> bool:
         """Whether there are several tiles, and the initial sums of the first may be stored before its final sums."""
         gemm, recipe = self.function.gemm, self.function.recipe
         several = (block.rows.count > 1 or block.columns.count > 1) and not recipe.stores.nontemporal
         direct = self.tile.epilogue is None and gemm.c.element == recipe.mma.accumulator
-        return several and (direct or self.overlaps) and not block.rows.padding and not block.columns.padding
+        starts = not (self.peels and self.k_loop.operands.packs_by_steps)
+        return several and (direct or self.overlaps) and starts and not block.rows.padding and not block.columns.padding
 
-    def begin(self, block: CacheBlock, i: Value, *, peel: bool) -> tuple[list[Value], Value]:
+    def begin(self, block: CacheBlock, i: Value, *, packs: bool, follows: bool) -> tuple[list[Value], Value]:
         """The pending sums before the loop over the tiles from row tile `i` on, and the number of its first tile.
 
-        With `peel`, the first tile is peeled off the loop, where nothing is packed and other tiles follow. Otherwise
-        its initial sums are pending: they are stored to C, and its final sums overwrite them later.
+        The first tile is peeled off the loop where nothing is packed and other tiles follow. Otherwise its initial sums
+        are pending: they are stored to C, and its final sums overwrite them later.
+
+        Args:
+            block: The block.
+            i: The row tile.
+            packs: Whether the first row tile packs the panels.
+            follows: Whether the first tile is known not to be the only one.
         """
         none = const_int(I64, 0)
-        if peel and not self.k_loop.operands.packs_by_steps:
+        if self.peels or (follows and not packs and not self.k_loop.operands.packs_by_steps):
+            if packs:
+                self.k_loop.operands.pack_panel(block.columns, block.column, none)
             return self.emit_tile(block, i, none, []), const_int(I64, 1)
         row = self.b.add(block.row, self.b.mul(i, block.rows.size))
         start = self.tile.uncorrected_start(block, (row, block.column))
@@ -407,6 +418,8 @@ class PendingSums:
         operands = self.k_loop.operands
         bases = operands.a_address(block, i, place[0]), operands.b_address(block, j, place[1])
         register_tile.begin_prefetches(block, (i, j), place, bases[0], block.columns.count if pending else 0)
+        if self.overlaps and epilogue is not None:
+            register_tile.prefetcher.streams += epilogue.prefetches(block.rows, block.columns, place, operands.steps)
         if pending and epilogue is not None:
             epilogue.store_sums(pending[0], block.rows, block.columns)
         elif pending:
@@ -420,20 +433,84 @@ class PendingSums:
     def _finish_rows(
         self, epilogue: TileEpilogue, block: CacheBlock, sums: Value, bases: tuple[Value, Value], pending: list[Value]
     ) -> tuple[int, Value]:
-        """Compute rows of the previous tile's epilogue in each step of K; returns the next step, and the sums."""
-        b, height, steps = self.b, block.rows.size, self.k_loop.full_steps - 1
-        place = pending[1], pending[2]
-        divisors = (d for d in range(1, _MAX_ROWS_PER_STEP + 1) if height % d == 0)
-        each = next((d for d in divisors if height // d <= steps), 0)
-        rows = each or (_ROWS_AT_ONCE if height % _ROWS_AT_ONCE == 0 else 1)
-        together = _ROWS_AT_ONCE if rows % _ROWS_AT_ONCE == 0 else 1
-        with b.loop(0, height // rows, carry=[sums] if each else [], name="ke") as loop:
-            if each:
-                loop.next(self.k_loop.step(block, loop.carried[0], bases, b.add(loop.index, 1)))
-            for number in range(0, rows, together):
-                row = b.add(b.mul(loop.index, rows), number)
-                epilogue.compute_rows(row, together, block.columns, place)
-        return (1 + height // each, loop.results[0]) if each else (1, sums)
+        """Compute rows of the previous tile's epilogue among steps of K; returns the next step, and the sums."""
+        b, height = self.b, block.rows.size
+        together = _ROWS_AT_ONCE if height % _ROWS_AT_ONCE == 0 else 1
+        shares = epilogue_shares(
+            height // together, self.k_loop.full_steps - 1, self._relative_cost(epilogue, together)
+        )
+        done, step = 0, 1
+        for share in shares:
+            with b.loop(0, share.count, name="ke", carry=[sums] if share.steps else []) as loop:
+                total = loop.carried[0] if share.steps else sums
+                for index in range(max(share.steps, share.groups)):
+                    if index < share.steps:
+                        number = b.add(b.mul(loop.index, share.steps), step + index)
+                        total = self.k_loop.step(block, total, bases, number)
+                    if index < share.groups:
+                        group = b.add(b.mul(loop.index, share.groups), done + index)
+                        epilogue.compute_rows(b.mul(group, together), together, block.columns, (pending[1], pending[2]))
+                if share.steps:
+                    loop.next(total)
+            sums = loop.results[0] if share.steps else sums
+            done, step = done + share.count * share.groups, step + share.count * share.steps
+        return step, sums
+
+    def _relative_cost(self, epilogue: TileEpilogue, rows: int) -> float:
+        """Cycles of the epilogue of some rows to those of a step of K, if nothing waits."""
+        mma, matrix, tile = self.function.recipe.mma, self.function.target.matrix, self.function.recipe.tile
+        assert matrix is not None
+        kind = matrix.kind_for(str(mma.operand_a), str(mma.accumulator))
+        products = (tile.mr // tile.unit_rows) * (tile.nr // kind.columns)
+        instructions = epilogue.expression.cost * rows * -(-tile.nr // epilogue.lanes)
+        return instructions / _VECTORS_PER_CYCLE / (products * kind.cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class EpilogueShare:
+    """A loop that computes rows of an epilogue among steps of K.
+
+    Attributes:
+        steps: Steps of K in an iteration.
+        groups: Groups of rows in an iteration.
+        count: Iterations.
+    """
+
+    steps: int
+    groups: int
+    count: int
+
+
+_VECTORS_PER_CYCLE: Final = 2
+"""Instructions on vectors that a processor with a matrix unit starts in a cycle."""
+_LONG: Final = 0.5
+"""Time of a group of rows, in steps of K, from which on two steps hide it better than one."""
+
+
+def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]:
+    """The loops that compute an epilogue's groups of rows among the steps of K: as evenly as two loops can.
+
+        16 groups, 23 steps     short      16 x (1 step, 1 group), and 7 steps without
+                                long        7 x (2 steps, 1 group), 9 x (1 step, 1 group)
+        16 groups, 11 steps                 5 x (1 step, 2 groups), 6 x (1 step, 1 group)
+
+    Args:
+        groups: Groups of rows.
+        steps: Steps of K beside which they may be computed.
+        cost: Time of a group, in steps of K.
+
+    Returns:
+        The loops; one without steps, if there are too few.
+    """
+    if groups > steps * _MOST_GROUPS_PER_STEP:
+        return [EpilogueShare(0, 1, groups)]
+    if steps < groups:
+        each, more = divmod(groups, steps)
+        shares = [EpilogueShare(1, each + 1, more), EpilogueShare(1, each, steps - more)]
+    else:
+        doubled = min(groups, steps - groups) if cost > _LONG else 0
+        shares = [EpilogueShare(2, 1, doubled), EpilogueShare(1, 1, groups - doubled)]
+    return [share for share in shares if share.count]
 
 
 class MatrixUnitLoopNest:
@@ -488,7 +565,7 @@ class MatrixUnitLoopNest:
                 for columns in self.function.columns:
                     place = const_int(I64, columns.start), const_int(I64, columns.count)
                     block = CacheBlock(part, columns, *place, rows, const_int(I64, rows.start), none)
-                    self._panels(block, i.index, [], packs=False)
+                    self._panels(block, i.index, ([], none), packs=False)
 
     def _column_blocks(self, columns: EqualTiles, part: KPass) -> None:
         """Some panels at a time: pack them during the products of the first row tile, then multiply the others."""
@@ -512,14 +589,17 @@ class MatrixUnitLoopNest:
         first, last = self.function.share.rows.of(b, self.function.rows, block.rows)
         if isinstance(first, Value) and isinstance(last, Value) and defers:
             with b.if_block(b.icmp("slt", first, last), "rows"):  # the range may be empty
-                pending, begin = self.pending.begin(block, first, peel=False)
+                pending, begin = self.pending.begin(block, first, packs=False, follows=False)
                 self.pending.store(block, self._tiles(block, (first, b.sub(last, first)), begin, pending))
             return
-        peel = not packs and (block.rows.count > 1 or _has_several_panels(block.panels))
-        pending, begin = self.pending.begin(block, none, peel=peel) if defers else ([], none)
+        follows = block.rows.count > 1 or _has_several_panels(block.panels)
+        begins: tuple[list[Value], Value] = [], none
+        if defers:
+            begins = self.pending.begin(block, none, packs=packs, follows=follows)
+        pending, begin = begins
         if packs:
             self._pack_row(block.rows, none)
-            pending = self._panels(block, none, pending, packs=True)
+            pending = self._panels(block, none, begins, packs=True)
             first, begin = 1, block.panels
         if pending:
             done = packs and block.rows.count == 1
@@ -528,33 +608,53 @@ class MatrixUnitLoopNest:
         elif isinstance(last, Value) or last > int(packs):
             with b.loop(first, last, name="ir") as i:
                 self._pack_row(block.rows, i.index)
-                self._panels(block, i.index, [], packs=False)
+                self._panels(block, i.index, ([], none), packs=False)
 
     def _pack_row(self, rows: EqualTiles, i: Value) -> None:
         """Pack a row tile of A, if row tiles are packed one at a time."""
         if self._packs_row_tiles:
             self.operands.pack_row_of_a(rows, i, const_int(I64, 0))
 
-    def _panels(self, block: CacheBlock, i: Value, pending: list[Value], *, packs: bool) -> list[Value]:
-        """One row tile by all panels of the block; returns the pending sums, if any were passed in."""
-        defers, begin = self.pending.is_profitable(block) and block.columns.count > 1 and not pending, const_int(I64, 0)
+    def _panels(self, block: CacheBlock, i: Value, begins: tuple[list[Value], Value], *, packs: bool) -> list[Value]:
+        """One row tile by the panels of the block.
+
+        Args:
+            block: The block.
+            i: The row tile.
+            begins: The pending sums, if any, and the first panel.
+            packs: Whether the panels are packed.
+
+        Returns:
+            The pending sums, if any were passed in.
+        """
+        pending, begin = begins
+        defers = self.pending.is_profitable(block) and block.columns.count > 1 and not pending
         if defers:
-            pending, begin = self.pending.begin(block, i, peel=not packs and _has_several_panels(block.panels))
-        with self.b.loop(begin, block.panels, name="jr", nonempty=True, carry=pending) as j:
-            if packs:
-                self.operands.pack_panel(block.columns, block.column, j.index)
-            if pending:
-                j.next(*self.pending.emit_tile(block, i, j.index, j.carried))
-            else:
-                self.tile.emit(block, i, j.index)
+            pending, begin = self.pending.begin(block, i, packs=packs, follows=_has_several_panels(block.panels))
+        if begin != block.panels:
+            with self.b.loop(begin, block.panels, name="jr", nonempty=self._runs(begin), carry=pending) as j:
+                if packs:
+                    self.operands.pack_panel(block.columns, block.column, j.index)
+                if pending:
+                    j.next(*self.pending.emit_tile(block, i, j.index, j.carried))
+                else:
+                    self.tile.emit(block, i, j.index)
+            pending = j.results
         if defers:
-            self.pending.store(block, j.results)
-        return [] if defers else j.results
+            self.pending.store(block, pending)
+        return [] if defers else pending
+
+    def _runs(self, begin: Value) -> bool:
+        """Whether a loop over tiles from number `begin` on is known to run: none is peeled off, or others follow."""
+        return not self.pending.peels or begin == const_int(I64, 0)
 
     def _tiles(self, block: CacheBlock, rows: tuple[Value, Value], begin: Value, pending: list[Value]) -> list[Value]:
         """All tiles of some row tiles from number `begin` on, in one loop; returns the last tile's pending sums."""
         b, (first, count) = self.b, rows
-        with b.loop(begin, b.mul(block.panels, count), name="t", nonempty=True, carry=pending) as loop:
+        end = b.mul(block.panels, count)
+        if begin == end:
+            return pending
+        with b.loop(begin, end, name="t", nonempty=self._runs(begin), carry=pending) as loop:
             row = b.binary("udiv", loop.index, block.panels)
             j = b.sub(loop.index, b.mul(block.panels, row))
             loop.next(*self.pending.emit_tile(block, b.add(first, row), j, loop.carried))

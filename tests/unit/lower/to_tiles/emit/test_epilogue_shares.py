@@ -1,0 +1,29 @@
+"""How an epilogue is shared among the steps of K on a matrix unit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.lower.to_tiles.emit.gemm.matrix_unit import EpilogueShare, epilogue_shares
+
+
+@pytest.mark.parametrize("groups", [1, 7, 8, 16])
+@pytest.mark.parametrize("steps", [*range(12), 15, 16, 17, 23, 31, 95])
+@pytest.mark.parametrize("cost", [0.1, 2.0])
+def test_all_groups_are_computed_as_evenly_as_two_loops_can(groups: int, steps: int, cost: float) -> None:
+    shares = epilogue_shares(groups, steps, cost)
+    assert sum(share.count * share.groups for share in shares) == groups
+    assert sum(share.count * share.steps for share in shares) <= steps
+    rates = sorted(share.groups / share.steps for share in shares if share.steps)
+    if rates:
+        assert len(shares) <= 2
+        assert rates[-1] <= -(-groups // steps)
+    else:
+        assert shares == [EpilogueShare(0, 1, groups)]
+        assert groups > 4 * steps
+
+
+def test_a_long_epilogue_has_two_steps_where_there_are_enough() -> None:
+    assert epilogue_shares(16, 23, 2.0) == [EpilogueShare(2, 1, 7), EpilogueShare(1, 1, 9)]
+    assert epilogue_shares(16, 23, 0.1) == [EpilogueShare(1, 1, 16)]
+    assert epilogue_shares(16, 11, 0.1) == [EpilogueShare(1, 2, 5), EpilogueShare(1, 1, 6)]
