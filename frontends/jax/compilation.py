@@ -103,7 +103,7 @@ class _Compiled:
     outputs: Sequence[Any]
     tree: Any
 
-    def __call__(self, leaves: Sequence[Any], stream: int) -> Any:
+    def __call__(self, leaves: Sequence[Any], stream: object) -> Any:
         """The results for the leaves of the arguments."""
         resident = self.code.is_resident
         passed = (leaves[k] if resident(leaves[k], stream) else _array(leaves[k], type_) for k, type_ in self.inputs)
@@ -152,13 +152,12 @@ class Jitted:
         Args:
             *arguments: The arguments.
             **named: Those that are passed by name; and `stream`, if the function has no argument of that name: on a
-                GPU, the stream in whose order kernels run and new arrays are allocated and freed, as the driver's
-                handle.
+                GPU, the stream in whose order kernels run and new arrays are allocated and freed.
 
         Raises:
             TlxError: An operation is not supported, or an argument is no array.
         """
-        stream = 0 if self._has_stream else named.pop("stream", 0)
+        stream = None if self._has_stream else named.pop("stream", None)
         leaves, key = self._signature(arguments, named)
         try:
             hash(key)

@@ -1,7 +1,7 @@
 """Loading and launching kernels by NVIDIA's driver, through `cuda-bindings` (the extra `nvidia`).
 
 Code runs in the primary context of device 0, which PyTorch, CuPy and Numba use, too. Arrays of a device come by DLPack
-or `__cuda_array_interface__`. Temporaries are allocated in the order of the stream.
+or `__cuda_array_interface__`. Memory is allocated in the order of the stream, from a memory pool of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.target.grid_unit import DeviceArray
+from tlx.legalize.nvidia.device_memory import memory_of
+from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
 _LOG_BYTES: Final = 16 << 10
@@ -108,6 +109,7 @@ class NvidiaCode:
         self._device, self._call, driver = device, device.call, device.driver
         self._context, self._number = int(device.context), int(device.number)
         with self.current():
+            self._memory = memory_of(device)
             self._load(driver, assembly, launches)
 
     def _load(self, driver: Any, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
@@ -180,12 +182,20 @@ class NvidiaCode:
             call("cuEventDestroy", event)
 
     def allocate(self, size: int, stream: int) -> int:
-        """Allocate by `cuMemAllocAsync`."""
-        return int(self._call("cuMemAllocAsync", max(1, size), stream, about=f"allocating {size} bytes"))
+        """Allocate from the pool."""
+        return self._memory.allocate(size, stream)
 
     def free(self, address: int, stream: int) -> None:
         """Free by `cuMemFreeAsync`."""
-        self._call("cuMemFreeAsync", address, stream)
+        self._memory.free(address, stream)
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """One block of memory, in the default stream one of an earlier call."""
+        return self._memory.reserve(sizes, stream)
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Keep the block for a later call in the default stream, or free it."""
+        self._memory.release(temporaries, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
         """Copy by `cuMemcpyHtoDAsync`."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tlx.llvm.codegen import emit_code
-from tlx.target.grid_unit import DeviceArray
+from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, TensorMap
 
 HERE: Final = Path(__file__).parent
@@ -356,6 +356,15 @@ class Emulator:
     def free(self, address: int, stream: int) -> None:  # noqa: ARG002
         """Free memory."""
         del _MEMORY[address]
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """Memory of its own for each temporary."""
+        return Temporaries(tuple(self.allocate(size, stream) for size in sizes), sum(sizes))
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Free them."""
+        for address in temporaries.addresses:
+            self.free(address, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""

@@ -1,5 +1,6 @@
 """Arrays of a GPU: PyTorch's by DLPack, streams, numpy's by copies, and errors. Run by `-m nvidia`."""
 
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,49 @@ def test_numba() -> None:
     c = cuda.device_array((M, N), np.float32, stream=stream)
     module.f(cuda.to_device(x, stream), cuda.to_device(y, stream), c)
     np.testing.assert_allclose(c.copy_to_host(stream=stream), x @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["default-stream", "own-streams"])
+def test_threads_do_not_share_temporaries(torch: Any, own: bool) -> None:
+    """A product whose parts of K are added up by a second kernel, called by four threads at once."""
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    y = torch.ones(k, m, device="cuda", dtype=torch.bfloat16)
+    wrong: list[int] = []
+
+    def calls(number: int) -> None:
+        stream = torch.cuda.Stream() if own else torch.cuda.default_stream()
+        with torch.cuda.stream(stream):
+            x = torch.full((m, k), float(number), device="cuda", dtype=torch.bfloat16)
+            results = [torch.zeros(m, m, device="cuda") for _ in range(100)]
+            for result in results:
+                module.f(x, y, result, stream=stream)
+            if not all(bool((result == number * k).all()) for result in results):
+                wrong.append(number)
+
+    threads = [Thread(target=calls, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_graphs_and_calls_do_not_share_temporaries(torch: Any) -> None:
+    """A captured call is launched in one stream while calls run in the default stream."""
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    x, y = (torch.ones(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (k, m)))
+    twos, c, d = 2 * x, *(torch.zeros(m, m, device="cuda") for _ in range(2))
+    module.f(x, y, c)
+    step, stream = module.f.captured(twos, y, d), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    for _ in range(50):
+        step(stream=stream)
+        module.f(x, y, c)
+    torch.cuda.synchronize()
+    assert bool((c == k).all())
+    assert bool((d == 2 * k).all())
 
 
 def test_captured(torch: Any) -> None:

@@ -168,6 +168,18 @@ class DeviceArray(NamedTuple):
         return True
 
 
+class Temporaries(NamedTuple):
+    """Memory for the temporaries of a call.
+
+    Attributes:
+        addresses: Where each of them is.
+        size: Bytes of the block in which they are.
+    """
+
+    addresses: tuple[int, ...]
+    size: int
+
+
 class DeviceCode(Protocol):
     """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one."""
 
@@ -206,6 +218,18 @@ class DeviceCode(Protocol):
 
     def free(self, address: int, stream: int) -> None:
         """Free memory."""
+        ...
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """Memory for the temporaries of one call, given by their bytes, for what it launches in the stream.
+
+        Raises:
+            TlxError: There is not enough memory.
+        """
+        ...
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Give them back, when everything that uses them has been launched."""
         ...
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:

@@ -1,0 +1,131 @@
+"""Memory of temporaries: what calls in different streams and threads allocate, keep and free, by a recording driver."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.nvidia.test_streams import driver_with_events
+from tlx.api.device import DeviceFunction
+from tlx.api.signatures import Prototype
+from tlx.ir.types import VOID
+from tlx.legalize.nvidia.driver import NvidiaDevice
+from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument
+
+MEBIBYTE = 1 << 20
+
+
+class RecordingDriver:
+    """A driver, and what it is asked for; memory is at multiples of a mebibyte."""
+
+    def __init__(self) -> None:
+        self.driver, self.calls = driver_with_events()
+        self.driver.cuMemAllocFromPoolAsync, self.driver.cuMemFreeAsync = self._allocate, self._free
+        self.driver.cuMemPoolDestroy = self._destroy
+        self._count = 0
+
+    def _allocate(self, size: int, _: Any, stream: int) -> tuple[int, int]:
+        self._count += 1
+        self.calls.append(f"allocate {size} in {stream}")
+        return 0, self._count * MEBIBYTE
+
+    def _free(self, address: int, stream: int) -> tuple[int]:
+        self.calls.append(f"free {address // MEBIBYTE} in {stream}")
+        return (0,)
+
+    def _destroy(self, _: Any) -> tuple[int]:
+        self.calls.append("destroy the pool")
+        return (0,)
+
+    def functions(self, *temporaries: tuple[int, ...]) -> list[DeviceFunction]:
+        """Functions of one module that launch a kernel with temporaries of so many bytes."""
+        arguments = [tuple(LaunchArgument(temporary=k, offset=0) for k in range(len(sizes))) for sizes in temporaries]
+        launches = [
+            FunctionLaunches("f", (), sizes, (Launch("k", 1, 32, 0, passed),))
+            for sizes, passed in zip(temporaries, arguments, strict=True)
+        ]
+        code = NvidiaDevice(self.driver).load("", launches)
+        return [DeviceFunction(Prototype("f", VOID, ()), launch, code) for launch in launches]
+
+
+@pytest.fixture
+def recording() -> RecordingDriver:
+    return RecordingDriver()
+
+
+def test_calls_in_the_default_stream_share_a_block(recording: RecordingDriver) -> None:
+    """Calls of different functions, too; it is freed with the code."""
+    first, second = recording.functions((100, 300), (600,))
+    for function in (first, second, first):
+        function()
+    assert recording.calls == ["allocate 768 in 0", *["launch in 0"] * 3]
+    recording.calls.clear()
+    del first, second, function
+    assert recording.calls == ["free 1 in 0", "destroy the pool"]
+
+
+def test_temporaries_of_a_block_are_apart_and_aligned(recording: RecordingDriver) -> None:
+    """Empty ones as well."""
+    (function,) = recording.functions((100, 0, 300))
+    reserved = function.device.reserve((100, 0, 300), 0)
+    assert [address - MEBIBYTE for address in reserved.addresses] == [0, 256, 512]
+    assert reserved.size == 1024
+
+
+def test_a_block_that_is_too_small_is_replaced(recording: RecordingDriver) -> None:
+    small, large = recording.functions((256,), (512,))
+    for function in (small, large, small, large):
+        function()
+    launched = "launch in 0"
+    assert recording.calls == ["allocate 256 in 0", launched, "free 1 in 0", "allocate 512 in 0", *[launched] * 3]
+
+
+def test_large_blocks_are_freed(recording: RecordingDriver) -> None:
+    (function,) = recording.functions((65 * MEBIBYTE,))
+    function()
+    assert recording.calls == [f"allocate {65 * MEBIBYTE} in 0", "launch in 0", "free 1 in 0"]
+
+
+def test_other_streams_keep_nothing(recording: RecordingDriver) -> None:
+    """What they launch may be captured, and a new stream may have the handle of one that was destroyed."""
+    (function,) = recording.functions((256,))
+    for _ in range(2):
+        function(stream=5)
+    calls = ["allocate 256 in 5", "launch in 5", "free {} in 5"]
+    assert recording.calls == [call.format(n) for n in (1, 2) for call in calls]
+
+
+def test_default_streams_of_threads_keep_nothing(recording: RecordingDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, the default stream of each thread is another one."""
+    monkeypatch.setenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "1")
+    (function,) = recording.functions((256,))
+    function()
+    assert recording.calls == ["allocate 256 in 0", "launch in 0", "free 1 in 0"]
+
+
+def during_the_first_launch(driver: SimpleNamespace, work: Callable[[], None]) -> None:
+    """Do some work then, as another thread might."""
+    launch, waiting = driver.cuLaunchKernel, [work]
+
+    def launched(*passed: Any) -> Any:
+        if waiting:
+            waiting.pop()()
+        return launch(*passed)
+
+    driver.cuLaunchKernel = launched
+
+
+def test_calls_at_the_same_time_have_different_blocks(recording: RecordingDriver) -> None:
+    functions: list[DeviceFunction] = []
+
+    def call() -> None:
+        functions[0]()
+
+    during_the_first_launch(recording.driver, call)
+    functions += recording.functions((256,))
+    call()
+    assert recording.calls == [*["allocate 256 in 0"] * 2, *["launch in 0"] * 2]
+    for _ in range(3):
+        functions[0]()
+    assert recording.calls[4:] == ["launch in 0"] * 3
