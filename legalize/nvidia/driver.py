@@ -7,6 +7,7 @@ or `__cuda_array_interface__`. Memory is allocated in the order of the stream, f
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _MAP_BYTES: Final = 128
+_OF_KERNELS: Final = (700, 702, 710, *range(714, 720))
+"""Errors of a kernel while it runs, such as an illegal address or instruction."""
 _MAPPED: Final = {"bfloat": "BFLOAT16", "half": "FLOAT16", "float": "FLOAT32", "i8": "UINT8"}
 """The driver's names of elements of tensor maps."""
 _DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
@@ -63,8 +66,9 @@ class NvidiaDevice:
         except (TlxError, RuntimeError) as error:
             raise UsageError(f"target nvidia: no device of this machine answers: {error}") from None
         major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        self.capability = f"sm_{major}{minor}"
         if (major, minor) < _OLDEST:
-            raise UsageError(f"target nvidia: the device is sm_{major}{minor}; code is for sm_80 and later")
+            raise UsageError(f"target nvidia: the device is {self.capability}; code is for sm_80 and later")
         has_large_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") >= _LARGE_SHARED
         self.processor = "sm_80" if has_large_shared else "sm_86"
         if (major, minor) == _WITH_ARCHITECTURE_FEATURES:
@@ -84,18 +88,35 @@ class NvidiaDevice:
         """Call a function of the driver; returns its result, if it has one.
 
         Raises:
-            TlxError: It fails.
+            TlxError: It fails, or the driver or its bindings are too old to have it.
         """
-        status, *results = getattr(self.driver, name)(*arguments)
+        about = f"{about}: " if about else ""
+        function = getattr(self.driver, name, None)
+        if function is None:
+            raise TlxError(f"{about}{name}: the installed cuda-bindings do not have this function; update them")
+        try:
+            status, *results = function(*arguments)
+        except RuntimeError as error:  # the bindings do not find it in the driver's library
+            raise TlxError(f"{about}{name}: {error}; update NVIDIA's driver") from None
         if int(status):
-            raise self.error(status, name, about)
+            raise self.error(status, name, about.removesuffix(": "))
         return results[0] if results else None
 
     def error(self, status: Any, name: str, about: str) -> TlxError:
         """The error that a function of the driver returned."""
         _, text = self.driver.cuGetErrorString(status)
         reason = text.decode() if text else f"error {int(status)}"
+        if int(status) in _OF_KERNELS:
+            reason += "; kernels run after the calls that launch them, so an earlier one may be the cause"
         return TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
+
+    def about(self, assembly: str) -> str:
+        """What PTX is for, and what the driver and the device are."""
+        found = (re.search(rf"(?m)^\s*\.{word}\s+([\w.]+)", assembly) for word in ("version", "target"))
+        version, target = (match[1] if match else "?" for match in found)
+        number = int(self.call("cuDriverGetVersion"))
+        driver = f"CUDA {number // 1000}.{number % 1000 // 10}"
+        return f"PTX {version} for {target}; the device is {self.capability}, and the driver is for {driver}"
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> NvidiaCode:
         """Load PTX."""
@@ -120,7 +141,8 @@ class NvidiaCode:
             self._module = self._call("cuModuleLoadDataEx", *arguments)
         except TlxError as error:
             why = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
-            raise TlxError(f"the driver refuses the code: {error}{f': {why}' if why else ''}") from None
+            facts = f"{self._device.about(assembly)}: {error}{f': {why}' if why else ''}"
+            raise TlxError(f"the driver refuses the code, {facts}") from None
         self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
 
@@ -250,7 +272,7 @@ class NvidiaCode:
         address, function = ctypes.addressof(arguments), self._functions[launch.kernel]
         (status,) = self._launch_kernel(function, blocks, 1, 1, launch.block, 1, 1, launch.shared, stream, address, 0)
         if status:
-            about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads)"
+            about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads, stream {stream:#x})"
             raise self._device.error(status, "cuLaunchKernel", about)
 
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:

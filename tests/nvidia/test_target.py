@@ -207,6 +207,18 @@ def test_a_call_is_refused() -> None:
         lowered(f"declare <4 x float> @user(<4 x float>)\n{function(['x', 'y'], body)}")
 
 
+def test_an_element_as_a_number_is_refused_with_its_place() -> None:
+    body = f"""{tensor("a", "x", "float", (4, 8))}
+  %v = call <32 x float> @llvm.tensor.exp(token %a)
+  %s = extractelement <32 x float> %v, i32 3
+  store float %s, ptr %y
+"""
+    with pytest.raises(LoweringError, match="an element of a tensor, as a number, cannot be launched") as caught:
+        lowered(function(["x", "y"], body))
+    assert "store or broadcast a tensor of one element instead" in str(caught.value)
+    assert "test.ll:5:3: error:" in caught.value.render()
+
+
 def test_a_temporary_that_different_loops_write_is_refused() -> None:
     """Iterations of the inner loop would share what the outer one gives each of its iterations."""
     dims = "<2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"

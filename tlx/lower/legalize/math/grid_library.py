@@ -17,8 +17,8 @@ m 2^(a - b) may have thousands of bits, a few zeros are appended at a time::
 
 Results are exact, also for bfloat and half, which are extended: a remainder has no bits below those of x and y.
 
-Kernels compute `exp`, `sin` and the like as vector code. Functions without tensor operations, which are not lowered, get
-functions of numbers for these, too: LLVM has no code for them.
+Kernels compute `exp`, `sin` and the like as vector code. Functions without tensor operations are not lowered; in these,
+such calls become calls to internal functions, too, as LLVM has no code for them.
 """
 
 from __future__ import annotations
