@@ -29,6 +29,11 @@ _THREADS_HAVE_STREAMS: Final = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
 """Environment variable by which cuda-bindings gives each thread a default stream of its own."""
 
 
+def has_default_stream() -> bool:
+    """Whether all threads have the same default stream."""
+    return os.environ.get(_THREADS_HAVE_STREAMS, "0") in ("", "0")
+
+
 class _Device(Protocol):
     """The part of `NvidiaDevice` that is used here."""
 
@@ -48,7 +53,7 @@ class DeviceMemory:
 
     def __init__(self, device: _Device) -> None:
         self._device, self._call, self._pool = device, device.call, _pool_of(device)
-        self._keeps = os.environ.get(_THREADS_HAVE_STREAMS, "0") in ("", "0")
+        self._keeps = has_default_stream()
         self._blocks: list[_Block] = []
 
     def allocate(self, size: int, stream: int) -> int:

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.legalize.nvidia.device_memory import memory_of
+from tlx.legalize.nvidia.device_memory import has_default_stream, memory_of
 from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
@@ -64,7 +64,8 @@ class NvidiaDevice:
             self.call("cuInit", 0)
             self.number = self.call("cuDeviceGet", 0)
         except (TlxError, RuntimeError) as error:
-            raise UsageError(f"target nvidia: no device of this machine answers: {error}") from None
+            reason = error.message if isinstance(error, TlxError) else str(error)
+            raise UsageError(f"target nvidia: no device of this machine answers: {reason}") from None
         major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
         self.capability = f"sm_{major}{minor}"
         if (major, minor) < _OLDEST:
@@ -129,6 +130,7 @@ class NvidiaCode:
     def __init__(self, device: NvidiaDevice, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
         self._device, self._call, driver = device, device.call, device.driver
         self._context, self._number = int(device.context), int(device.number)
+        self.has_default_stream = has_default_stream()
         with self.current():
             self._memory = memory_of(device)
             self._load(driver, assembly, launches)
@@ -141,7 +143,7 @@ class NvidiaCode:
             self._module = self._call("cuModuleLoadDataEx", *arguments)
         except TlxError as error:
             why = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
-            facts = f"{self._device.about(assembly)}: {error}{f': {why}' if why else ''}"
+            facts = f"{self._device.about(assembly)}: {error.message}{f': {why}' if why else ''}"
             raise TlxError(f"the driver refuses the code, {facts}") from None
         self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
@@ -276,11 +278,19 @@ class NvidiaCode:
             raise self._device.error(status, "cuLaunchKernel", about)
 
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
-        """A CUDA graph of the work."""
+        """A CUDA graph of the work. Meanwhile other threads may capture theirs."""
+        call, modes = self._call, self._device.driver.CUstreamCaptureMode
+        mode = call("cuThreadExchangeStreamCaptureMode", modes.CU_STREAM_CAPTURE_MODE_RELAXED)
+        try:
+            return self._captured(work)
+        finally:
+            call("cuThreadExchangeStreamCaptureMode", mode)
+
+    def _captured(self, work: Callable[[int], None]) -> _Graph:
         call, kinds = self._call, self._device.driver
         stream = call("cuStreamCreate", int(kinds.CUstream_flags.CU_STREAM_NON_BLOCKING))
         try:
-            call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
             try:
                 work(int(stream))
             except BaseException:

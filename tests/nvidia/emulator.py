@@ -299,6 +299,8 @@ class Emulator:
         seed: Decides about the order of blocks and threads.
     """
 
+    has_default_stream = True
+
     def __init__(self, lowered: str, seed: int = 0) -> None:
         assert COMPILER is not None
         with tempfile.TemporaryDirectory() as folder:

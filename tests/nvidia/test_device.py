@@ -120,6 +120,25 @@ def test_threads_do_not_share_temporaries(torch: Any, own: bool) -> None:
     assert not wrong
 
 
+def test_repeated_calls(torch: Any) -> None:
+    """Calls of two kernels with the same arrays are recorded, and read what the arrays hold by then."""
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    x, y = (torch.ones(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (k, m)))
+    others = [torch.zeros(m, m, device="cuda") for _ in range(2)]
+    for number in range(100):
+        x.fill_(number)
+        for c in others[: 1 + number % 3]:
+            c.zero_()
+            module.f(x, y, c)
+            assert bool((c == number * k).all()), number
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x.fill_(3)
+        module.f(x, y, others[0], stream=stream)
+        assert bool((others[0] == 3 * k).all())
+
+
 def test_graphs_and_calls_do_not_share_temporaries(torch: Any) -> None:
     """A captured call is launched in one stream while calls run in the default stream."""
     m, k = 64, 4096

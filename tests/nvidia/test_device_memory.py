@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.nvidia.test_streams import driver_with_events
+from tests.nvidia.test_target import driver_that_captures
 from tlx.api.device import DeviceFunction
 from tlx.api.signatures import Prototype
 from tlx.ir.types import VOID
@@ -24,6 +25,10 @@ class RecordingDriver:
         self.driver.cuMemAllocFromPoolAsync, self.driver.cuMemFreeAsync = self._allocate, self._free
         self.driver.cuMemPoolDestroy = self._destroy
         self._count = 0
+        captures, self.graphs = driver_that_captures()
+        for name, function in vars(captures).items():
+            if name.startswith(("cuStream", "cuGraph", "CUstream", "cuThread")):
+                setattr(self.driver, name, function)
 
     def _allocate(self, size: int, _: Any, stream: int) -> tuple[int, int]:
         self._count += 1
@@ -38,11 +43,11 @@ class RecordingDriver:
         self.calls.append("destroy the pool")
         return (0,)
 
-    def functions(self, *temporaries: tuple[int, ...]) -> list[DeviceFunction]:
-        """Functions of one module that launch a kernel with temporaries of so many bytes."""
+    def functions(self, *temporaries: tuple[int, ...], kernels: int = 1) -> list[DeviceFunction]:
+        """Functions of one module that launch kernels with temporaries of so many bytes."""
         arguments = [tuple(LaunchArgument(temporary=k, offset=0) for k in range(len(sizes))) for sizes in temporaries]
         launches = [
-            FunctionLaunches("f", (), sizes, (Launch("k", 1, 32, 0, passed),))
+            FunctionLaunches("f", (), sizes, (Launch("k", 1, 32, 0, passed),) * kernels)
             for sizes, passed in zip(temporaries, arguments, strict=True)
         ]
         code = NvidiaDevice(self.driver).load("", launches)
@@ -129,3 +134,52 @@ def test_calls_at_the_same_time_have_different_blocks(recording: RecordingDriver
     for _ in range(3):
         functions[0]()
     assert recording.calls[4:] == ["launch in 0"] * 3
+
+
+RECORD = ["create", "begin", "end", "destroy stream", "instantiate", "destroy graph"]
+
+
+def test_repeated_sequences_are_recorded(recording: RecordingDriver) -> None:
+    """After 16 calls with the same addresses in the default stream; the record is destroyed with the function."""
+    (function,) = recording.functions((256,), kernels=2)
+    for _ in range(15):
+        function()
+    assert not recording.graphs
+    function()
+    assert recording.graphs == RECORD
+    recording.calls.clear()
+    function()
+    assert recording.graphs[6:] == ["launch"]
+    assert not recording.calls
+    function(stream=5)
+    assert recording.calls == ["allocate 256 in 5", *["launch in 5"] * 2, "free 2 in 5"]
+    del function
+    assert recording.graphs[7:] == ["destroy"]
+
+
+def test_a_record_is_for_its_addresses(recording: RecordingDriver) -> None:
+    """Here those of the temporaries, whose block is replaced by a larger one."""
+    function, other = recording.functions((256,), (512,), kernels=2)
+    for _ in range(16):
+        function()
+    other()
+    recording.calls.clear()
+    function()
+    assert recording.calls == ["launch in 0"] * 2
+    assert recording.graphs == RECORD
+
+
+def test_single_kernels_are_not_recorded(recording: RecordingDriver) -> None:
+    (function,) = recording.functions((256,))
+    for _ in range(40):
+        function()
+    assert not recording.graphs
+
+
+def test_calls_go_on_where_nothing_can_be_recorded(recording: RecordingDriver) -> None:
+    recording.driver.cuStreamCreate = lambda _: (801, None)  # pyright: ignore[reportUnknownLambdaType]
+    recording.driver.cuGetErrorString = lambda _: (0, b"operation not supported")  # pyright: ignore[reportUnknownLambdaType]
+    (function,) = recording.functions((256,), kernels=2)
+    for _ in range(40):
+        function()
+    assert recording.calls == ["allocate 256 in 0", *["launch in 0"] * 80]

@@ -358,7 +358,8 @@ def driver_that_captures() -> tuple[SimpleNamespace, list[str]]:
     driver.cuGraphInstantiate, driver.cuGraphDestroy = function("instantiate", 5), function("destroy graph")
     driver.cuGraphLaunch, driver.cuGraphExecDestroy = function("launch"), function("destroy")
     driver.CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
-    driver.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
+    driver.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
+    driver.cuThreadExchangeStreamCaptureMode = recorded([], "", 0)
     return driver, calls
 
 
@@ -386,6 +387,8 @@ def test_an_error_while_a_call_is_captured_is_the_one_reported(graph: int | None
 
 class SmallMemory:
     """A device with memory for one temporary."""
+
+    has_default_stream = True
 
     def __init__(self) -> None:
         self.allocated: list[int] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,6 +44,9 @@ _SCALARS: Final[dict[str, Any]] = {
     "i64": ctypes.c_int64,
 }
 _MOST_LAYOUTS: Final = 64
+_REPEATED: Final = 16
+"""Calls with the same addresses after which one is recorded, which takes as long as ten of them."""
+_MOST_RECORDED: Final = 8
 _NO_TEMPORARIES: Final = Temporaries((), 0)
 _HOST: Final = (1, 3, 11)  # of dlpack.h: `kDLCPU`, and pinned memory: `kDLCUDAHost`, `kDLROCMHost`
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
@@ -222,10 +225,14 @@ class DeviceFunction(CompiledFunction):
         frame = self._frames.pop() if self._frames else _Frame(self._launches, device)
         failed = True
         try:
-            for launch, pointers in frame.filled(values, temporaries.addresses):
-                blocks = launch.grid if isinstance(launch.grid, int) else _product(values, launch.grid)
-                if blocks:
-                    device.launch(launch, blocks, pointers, stream)
+            addresses = (*values, *temporaries.addresses)
+            recorded = frame.recorded.get(addresses) if frame.recorded and not stream else None
+            if recorded is not None:
+                recorded(0)
+            else:
+                frame.launch(addresses, stream)
+                if not stream:
+                    frame.count(addresses)
             failed = False
         finally:
             self._frames.append(frame)
@@ -405,13 +412,21 @@ class _FilledLaunch(NamedTuple):
 class _Frame:
     """Memory for the arguments of a function's launches, which one call at a time uses.
 
+    Calls in the default stream that pass the same addresses again and again are recorded: launching the record takes
+    less time than launching several kernels.
+
     Args:
         function: The launches.
         device: The code.
+
+    Attributes:
+        recorded: What launches the kernels in the order of a stream, by the values of parameters and temporaries.
     """
 
     def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
-        self._launches: list[_FilledLaunch] = []
+        self._device, self._launches = device, list[_FilledLaunch]()
+        self._counts: dict[tuple[Any, ...], int] = {}
+        self.recorded: dict[tuple[Any, ...], Callable[[int], None]] = {}
         count = len(function.parameters)
         for launch in function.launches:
             cells = [_memory_of(argument, function, device) for argument in launch.arguments]
@@ -428,22 +443,42 @@ class _Frame:
                 else:
                     filled.maps.append((number, cell, place, argument.offset))
             self._launches.append(filled)
+        has_numbers = any(launch.numbers or not isinstance(launch.launch.grid, int) for launch in self._launches)
+        self._records = device.has_default_stream and len(self._launches) > 1 and not has_numbers
 
-    def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
-        """Each launch with an array of pointers to its arguments."""
-        places: list[Any] = [*values, *temporaries]
+    def launch(self, values: Sequence[Any], stream: int) -> None:
+        """Launch the kernels with the values of parameters and temporaries."""
         for launch, pointers, addresses, numbers, maps in self._launches:
             for cell, place, offset in addresses:
-                cell.value = places[place] + offset
+                cell.value = values[place] + offset
             for number, cell, place, offset in maps:
-                pointers[number] = cell.encoded_for(places[place] + offset)
+                pointers[number] = cell.encoded_for(values[place] + offset)
             for cell, place in numbers:
-                value = places[place]
+                value = values[place]
                 if isinstance(cell, ctypes.Array):
                     cell[:] = value
                 else:
                     cell.value = getattr(value, "value", value)
-            yield launch, pointers
+            blocks = launch.grid if isinstance(launch.grid, int) else _product(values, launch.grid)
+            if blocks:
+                self._device.launch(launch, blocks, pointers, stream)
+
+    def count(self, values: tuple[Any, ...]) -> None:
+        """Note a call in the default stream, which is recorded if it has been made often enough."""
+        if not self._records:
+            return
+        count = self._counts.get(values, 0) + 1
+        if len(self._counts) >= _MOST_LAYOUTS:
+            self._counts.clear()
+        self._counts[values] = count
+        if count < _REPEATED:
+            return
+        if len(self.recorded) >= _MOST_RECORDED:
+            del self.recorded[next(iter(self.recorded))]
+        try:
+            self.recorded[values] = self._device.capture(partial(self.launch, values))
+        except TlxError:
+            self._records = False  # the call itself has been made
 
 
 class _MapCell:

@@ -181,7 +181,13 @@ class Temporaries(NamedTuple):
 
 
 class DeviceCode(Protocol):
-    """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one."""
+    """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one.
+
+    Attributes:
+        has_default_stream: Whether all threads have the same default stream, which cannot be captured then.
+    """
+
+    has_default_stream: bool
 
     def current(self) -> AbstractContextManager[None]:
         """Makes the device's context the thread's current one; inside of it, the other functions are called."""
