@@ -11,7 +11,6 @@ import re
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -31,8 +30,8 @@ _OF_KERNELS: Final = (700, 702, 710, *range(714, 720))
 """Errors of a kernel while it runs, such as an illegal address or instruction."""
 _MAPPED: Final = {"bfloat": "BFLOAT16", "half": "FLOAT16", "float": "FLOAT32", "i8": "UINT8"}
 """The driver's names of elements of tensor maps."""
-_DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
-_ON_DEVICES: Final = (2, 13)
+_ON_DEVICES: Final = (2, 13)  # memory of dlpack.h: `kDLCUDA`, and managed memory: `kDLCUDAManaged`
+_PINNED: Final = 3  # memory of the host that the device may access: `kDLCUDAHost`
 _DEFAULT_STREAM: Final = 1  # in DLPack and `__cuda_array_interface__`, where 0 is not allowed
 
 
@@ -177,18 +176,25 @@ class NvidiaCode:
             kind, number = place()
             if int(kind) in _ON_DEVICES:
                 self._check_device(int(number))
-            if int(kind) in _DLPACK_DEVICES:
-                return _from_dlpack(value, stream)
+                return _from_dlpack(value, {"stream": stream or _DEFAULT_STREAM})
+            if int(kind) == _PINNED:
+                return _from_dlpack(value, {})
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
 
     def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:
         """A contiguous tensor of PyTorch, of a type that `array` has seen, whose current stream is that one."""
-        if type(value) not in _TENSORS:
+        stream_of = _TENSORS.get(type(value))
+        if stream_of is None:
             return None
-        tensor, number = cast("Any", value), self._number
-        is_ours = tensor.get_device() == number and tensor.is_contiguous() and _streams_of_torch()(number) == stream
-        return (tensor.data_ptr(), (tensor.dtype, tensor.shape)) if is_ours else None
+        tensor: Any = value
+        number = self._number
+        try:
+            if tensor.get_device() == number and stream_of(number) == stream and tensor.is_contiguous():
+                return tensor.data_ptr(), (tensor.dtype, tensor.shape)
+        except RuntimeError:  # sparse ones have no address, as `array` finds again
+            pass
+        return None
 
     def _check_device(self, number: int) -> None:
         if number != self._number:
@@ -271,8 +277,8 @@ class NvidiaCode:
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch by `cuLaunchKernel`."""
-        address, function = ctypes.addressof(arguments), self._functions[launch.kernel]
-        (status,) = self._launch_kernel(function, blocks, 1, 1, launch.block, 1, 1, launch.shared, stream, address, 0)
+        kernel, block, address = self._functions[launch.kernel], launch.block, ctypes.addressof(arguments)
+        (status,) = self._launch_kernel(kernel, blocks, 1, 1, block, 1, 1, launch.shared, stream, address, 0)
         if status:
             about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads, stream {stream:#x})"
             raise self._device.error(status, "cuLaunchKernel", about)
@@ -354,8 +360,8 @@ _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
 _FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
 
 
-def _from_dlpack(value: object, stream: int) -> DeviceArray:
-    capsule = cast("Any", value).__dlpack__(stream=stream or _DEFAULT_STREAM)  # which waits for the array's
+def _from_dlpack(value: object, stream: dict[str, int]) -> DeviceArray:
+    capsule = cast("Any", value).__dlpack__(**stream)  # on the device, the stream waits for the array's
     tensor = ctypes.string_at(cast("int", _pointer_of(capsule, b"dltensor")), _DLTENSOR.size)
     data, _, _, rank, code, bits, _, shape_at, strides_at, offset = _DLTENSOR.unpack(tensor)
     size = bits // 8
@@ -373,13 +379,15 @@ _TORCH: Final[dict[Any, str]] = {}
 _TORCH_FLOATS: Final = {"torch.float16": "half", "torch.bfloat16": "bfloat", "torch.float32": "float"}
 
 
-_TENSORS: Final = set[type]()
-"""Types of tensors of PyTorch that have been met."""
+_TENSORS: Final[dict[type, Callable[[int], int]]] = {}
+"""What returns PyTorch's current stream of a device, by types of tensors of PyTorch that have been met."""
 
 
 def _from_torch(tensor: Any) -> DeviceArray:
     """A tensor of PyTorch, in a third of the time that DLPack takes."""
-    _TENSORS.add(tensor.__class__)
+    stream_of = _TENSORS.get(tensor.__class__)
+    if stream_of is None:
+        stream_of = _TENSORS[tensor.__class__] = _streams_of_torch()
     size, kind = tensor.element_size(), tensor.dtype
     element = _TORCH.get(kind)
     if element is None:
@@ -388,13 +396,12 @@ def _from_torch(tensor: Any) -> DeviceArray:
         floats = _TORCH_FLOATS | {"torch.float64": "double"}
         element = _TORCH[kind] = floats.get(name, f"i{size * 8}" if is_integer else "")
     strides = None if tensor.is_contiguous() else tuple(step * size for step in tensor.stride())
-    stream = _streams_of_torch()(tensor.device.index)
-    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor, stream)
+    return DeviceArray(
+        tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor, stream_of(tensor.device.index)
+    )
 
 
-@cache
 def _streams_of_torch() -> Callable[[int], int]:
-    """What returns PyTorch's current stream of a device."""
     torch: Any = import_module("torch")
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 (Triton calls it, too)
     return quick or (lambda number: torch.cuda.current_stream(number).cuda_stream)

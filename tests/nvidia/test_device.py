@@ -221,5 +221,21 @@ def test_wrong_arrays(torch: Any) -> None:
         module.f(x[:2], y, c)
     with pytest.raises(ArgumentError, match="aligned"):
         module.f(torch.zeros(M * K + 1, device="cuda", dtype=torch.bfloat16)[1:].view(M, K), y, c)
-    with pytest.raises(ArgumentError, match="numpy array"):
+    with pytest.raises(
+        ArgumentError, match=r"argument 0 \(%x\): expected an array of the device or of numpy, got list"
+    ):
         module.f([1], y, c)
+    with pytest.raises(ArgumentError, match=r"got a torch\.Tensor in the host's memory; copy it to the device first"):
+        module.f(x.cpu(), y, c)
+    with pytest.raises(ArgumentError, match=r"argument 0 \(%x\): the array cannot be used on the device"):
+        module.f(x.to_sparse(), y, c)
+
+
+def test_pinned_tensors(torch: Any) -> None:
+    """The device reads and writes memory of the host that is pinned."""
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y = (torch.randn(s).pin_memory() for s in ((M, K), (K, N)))
+    c = torch.full((M, N), torch.nan).pin_memory()
+    module.f(x, y, c)
+    torch.cuda.synchronize()
+    torch.testing.assert_close(c, x @ y, rtol=1e-4, atol=1e-4)

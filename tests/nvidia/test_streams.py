@@ -152,3 +152,26 @@ def test_tensors_that_require_gradients_are_on_the_device() -> None:
     assert is_on_device(Tensor())
     assert is_on_device(InStream(1))
     assert not is_on_device(np.zeros(4))
+
+
+def test_arrays_that_another_library_cannot_export_are_refused() -> None:
+    class Meta:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            raise ValueError("Unknown device type meta for Dlpack")
+
+    class OnHost:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+        def __dlpack__(self) -> None: ...
+
+    driver, _ = driver_with_events()
+    function = takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER]))
+    with pytest.raises(
+        ArgumentError, match=r"argument 0 \(x\): the array cannot be used on the device: Unknown device"
+    ):
+        function(Meta())
+    with pytest.raises(ArgumentError, match="OnHost in the host's memory; copy it to the device first"):
+        function(OnHost())
+    with pytest.raises(ArgumentError, match="expected an array of the device or of numpy, got int 256"):
+        function(256)

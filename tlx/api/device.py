@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from math import prod
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
@@ -44,6 +45,7 @@ _SCALARS: Final[dict[str, Any]] = {
     "i64": ctypes.c_int64,
 }
 _MOST_LAYOUTS: Final = 64
+_ARRAY: Final = "an array of the device or of numpy"
 _REPEATED: Final = 16
 """Calls with the same addresses after which one is recorded, which takes as long as ten of them."""
 _MOST_RECORDED: Final = 8
@@ -89,9 +91,11 @@ class DeviceFunction(CompiledFunction):
         self._count = len(prototype.parameters)
         # Host arrays are copied to where they are aligned, results as well.
         parameters = [replace(parameter, align=1, is_result=False) for parameter in prototype.parameters]
-        self._parameters = [(p, isinstance(p.type, PointerType)) for p in parameters]
-        self._frames: list[_Frame] = []
-        self._known: list[set[Hashable]] = [set() for _ in prototype.parameters]
+        self._parameters, self._frames = parameters, list[_Frame]()
+        self._known: list[set[Hashable]] = [set() for _ in parameters]
+        are_pointers = [isinstance(parameter.type, PointerType) for parameter in parameters]
+        self._pointers = [(number, self._known[number]) for number, is_one in enumerate(are_pointers) if is_one]
+        self._numbers = [(number, parameters[number]) for number, is_one in enumerate(are_pointers) if not is_one]
 
     def __call__(self, *arguments: Any, stream: object = None) -> None:
         """Launch the function's kernels.
@@ -106,7 +110,7 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        handle = stream if type(stream) is int else stream_handle(stream)
+        handle = 0 if stream is None else stream_handle(stream)
         device = self._device
         with device.current():
             values, others = self._values(arguments, handle)
@@ -129,9 +133,9 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        for number, (parameter, is_pointer) in enumerate(self._parameters):
-            if is_pointer and self.array_of(arguments[number]) is None:
-                raise ArgumentError(f"argument {number} ({parameter.name}): a captured call takes arrays of the device")
+        for number, _ in self._pointers:
+            if self.array_of(arguments[number]) is None:
+                raise ArgumentError(f"{self._place(number)}: a captured call takes arrays of the device")
         copies = HostCopies(self._device, 0)
         with self._device.current():
             values, others = self._values(arguments, 0)
@@ -146,26 +150,30 @@ class DeviceFunction(CompiledFunction):
             The values, and the numbers of the other arguments: arrays whose like has not been checked before, or that
             need copies or waiting. Their values are the arguments themselves.
         """
-        values, others, quick, known = list(arguments), list[int](), self._device.quick, self._known
-        for number, (parameter, is_pointer) in enumerate(self._parameters):
-            value = arguments[number]
-            if not is_pointer:
-                values[number] = _scalar(number, parameter, value)
-                continue
-            array = value.quick(stream) if isinstance(value, OwnedArray) else quick(value, stream)
-            if array is None or array[1] not in known[number] or array[0] % ALIGNMENT:
-                others.append(number)
-            else:
+        values, others, quick = list(arguments), list[int](), self._device.quick
+        for number, known in self._pointers:
+            value = values[number]
+            array = value.quick(stream) if type(value) is OwnedArray else quick(value, stream)
+            if array is not None and array[1] in known and not array[0] % ALIGNMENT:
                 values[number] = array[0]
+            else:
+                others.append(number)
+        for number, parameter in self._numbers:
+            values[number] = _scalar(number, parameter, values[number])
         return values, others
 
     def _complete(self, values: list[Any], others: Iterable[int], arguments: Sequence[Any], copies: HostCopies) -> None:
         """Find the addresses of the arguments that `_values` has left."""
         host: list[tuple[int, Array]] = []
         for number in others:
-            parameter, value = self._parameters[number][0], arguments[number]
-            array = self.array_of(value, copies.stream)
+            parameter, value = self._parameters[number], arguments[number]
+            try:
+                array = self.array_of(value, copies.stream)
+            except (AssertionError, BufferError, RuntimeError, TypeError, ValueError) as error:  # of other libraries
+                raise ArgumentError(f"{self._place(number)}: the array cannot be used on the device: {error}") from None
             if array is None:
+                if not isinstance(value, np.ndarray):
+                    raise ArgumentError(f"{self._place(number)}: expected {_ARRAY}, got {_described(value)}")
                 data: Array = checked_argument(number, parameter, value)
                 copies.add(data, written=parameter.written)
                 host.append((number, data))
@@ -182,7 +190,10 @@ class DeviceFunction(CompiledFunction):
         for number, data in host:
             values[number] = address = copies.address_of(data)
             if address % ALIGNMENT:
-                raise _alignment_error(f"argument {number} ({self._parameters[number][0].name})")
+                raise _alignment_error(self._place(number))
+
+    def _place(self, number: int) -> str:
+        return f"argument {number} ({self._parameters[number].name})"
 
     def _remember(self, number: int, layout: Hashable) -> None:
         """Remember that arrays of some shape, strides and elements fit a parameter."""
@@ -225,14 +236,11 @@ class DeviceFunction(CompiledFunction):
         frame = self._frames.pop() if self._frames else _Frame(self._launches, device)
         failed = True
         try:
-            addresses = (*values, *temporaries.addresses)
-            recorded = frame.recorded.get(addresses) if frame.recorded and not stream else None
-            if recorded is not None:
-                recorded(0)
+            all_values = (*values, *temporaries.addresses)
+            if stream or not frame.records:
+                frame.launch(all_values, stream)
             else:
-                frame.launch(addresses, stream)
-                if not stream:
-                    frame.count(addresses)
+                frame.repeat(all_values)
             failed = False
         finally:
             self._frames.append(frame)
@@ -420,13 +428,13 @@ class _Frame:
         device: The code.
 
     Attributes:
-        recorded: What launches the kernels in the order of a stream, by the values of parameters and temporaries.
+        records: Whether calls are recorded: there are several kernels, and all that they are passed is addresses.
     """
 
     def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
         self._device, self._launches = device, list[_FilledLaunch]()
-        self._counts: dict[tuple[Any, ...], int] = {}
-        self.recorded: dict[tuple[Any, ...], Callable[[int], None]] = {}
+        self._counts: dict[object, int] = {}
+        self._recorded: dict[object, Callable[[int], None]] = {}
         count = len(function.parameters)
         for launch in function.launches:
             cells = [_memory_of(argument, function, device) for argument in launch.arguments]
@@ -444,7 +452,10 @@ class _Frame:
                     filled.maps.append((number, cell, place, argument.offset))
             self._launches.append(filled)
         has_numbers = any(launch.numbers or not isinstance(launch.launch.grid, int) for launch in self._launches)
-        self._records = device.has_default_stream and len(self._launches) > 1 and not has_numbers
+        places = {place for launch in self._launches for _, place, _ in launch.addresses}
+        places |= {place for launch in self._launches for *_, place, _ in launch.maps}
+        self.records = device.has_default_stream and len(self._launches) > 1 and bool(places) and not has_numbers
+        self._addresses_in: Callable[[Sequence[Any]], object] = itemgetter(*places or (0,))
 
     def launch(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels with the values of parameters and temporaries."""
@@ -463,22 +474,28 @@ class _Frame:
             if blocks:
                 self._device.launch(launch, blocks, pointers, stream)
 
-    def count(self, values: tuple[Any, ...]) -> None:
-        """Note a call in the default stream, which is recorded if it has been made often enough."""
-        if not self._records:
+    def repeat(self, values: Sequence[Any]) -> None:
+        """Launch the kernels in the default stream, as they were recorded if calls with these addresses were."""
+        addresses = self._addresses_in(values)
+        recorded = self._recorded.get(addresses)
+        if recorded is not None:
+            recorded(0)
             return
-        count = self._counts.get(values, 0) + 1
+        self.launch(values, 0)
+        count = self._counts.get(addresses, 0) + 1
         if len(self._counts) >= _MOST_LAYOUTS:
             self._counts.clear()
-        self._counts[values] = count
-        if count < _REPEATED:
-            return
-        if len(self.recorded) >= _MOST_RECORDED:
-            del self.recorded[next(iter(self.recorded))]
+        self._counts[addresses] = count
+        if count >= _REPEATED:
+            self._record(addresses, values)
+
+    def _record(self, addresses: object, values: Sequence[Any]) -> None:
+        if len(self._recorded) >= _MOST_RECORDED:
+            del self._recorded[next(iter(self._recorded))]
         try:
-            self.recorded[values] = self._device.capture(partial(self.launch, values))
+            self._recorded[addresses] = self._device.capture(partial(self.launch, values))
         except TlxError:
-            self._records = False  # the call itself has been made
+            self.records = False  # the call itself has been made
 
 
 class _MapCell:
@@ -660,6 +677,14 @@ def _extent(array: Array) -> tuple[int, int]:
     steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
     low = array_address(array) + sum(step for step in steps if step < 0)
     return low, array_address(array) + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def _described(value: object) -> str:
+    """A value that is no array, and what to do about a tensor of another library."""
+    kind = type(value)
+    if hasattr(value, "__dlpack__"):
+        return f"a {kind.__module__}.{kind.__qualname__} in the host's memory; copy it to the device first"
+    return f"{kind.__name__} {value!r}"[:80]
 
 
 def _scalar(number: int, parameter: Parameter, value: Any) -> Any:
