@@ -66,6 +66,7 @@ class NvidiaDevice:
             reason = error.message if isinstance(error, TlxError) else str(error)
             raise UsageError(f"target nvidia: no device of this machine answers: {reason}") from None
         major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        self._capability = major, minor
         self.capability = f"sm_{major}{minor}"
         if (major, minor) < _OLDEST:
             raise UsageError(f"target nvidia: the device is {self.capability}; code is for sm_80 and later")
@@ -109,6 +110,19 @@ class NvidiaDevice:
         if int(status) in _OF_KERNELS:
             reason += "; kernels run after the calls that launch them, so an earlier one may be the cause"
         return TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
+
+    def check_processor(self, processor: str) -> None:
+        """Refuse a processor later than the device, or one with features of another architecture (`sm_90a`)."""
+        match = re.fullmatch(r"sm_(\d+)(\d)([af]?)", processor)
+        if match is None:
+            return
+        (major, minor), suffix = (int(match[1]), int(match[2])), match[3]
+        runs = {"": (major, minor) <= self._capability, "a": (major, minor) == self._capability}
+        runs["f"] = runs[""] and major == self._capability[0]
+        if not runs[suffix]:
+            raise UsageError(
+                f"code for {processor} does not run on the device of this machine, which is {self.capability}"
+            )
 
     def about(self, assembly: str) -> str:
         """What PTX is for, and what the driver and the device are."""

@@ -444,6 +444,9 @@ class EmulatedDevice:
         self.assembly = ""
         self.codes: list[Emulator] = []
 
+    def check_processor(self, processor: str) -> None:
+        """Nothing: all code is emulated."""
+
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> Emulator:
         """Compile for this CPU; the assembly has all kernels."""
         self.assembly = assembly

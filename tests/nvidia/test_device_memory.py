@@ -1,14 +1,16 @@
-"""Memory of temporaries: what calls in different streams and threads allocate, keep and free, by a recording driver."""
+"""Memory: what calls in different streams and threads allocate, keep and free, and what they copy."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.nvidia.test_streams import driver_with_events
 from tests.nvidia.test_target import driver_that_captures
-from tlx.api.device import DeviceFunction
+from tlx.api.device import DeviceFunction, HostCopies
 from tlx.api.signatures import Prototype
 from tlx.ir.types import VOID
 from tlx.legalize.nvidia.driver import NvidiaDevice
@@ -183,3 +185,68 @@ def test_calls_go_on_where_nothing_can_be_recorded(recording: RecordingDriver) -
     for _ in range(40):
         function()
     assert recording.calls == ["allocate 256 in 0", *["launch in 0"] * 80]
+
+
+class CopyRecorder:
+    """A device that records which bytes are copied to it and back."""
+
+    def __init__(self, memory: npt.NDArray[np.uint8]) -> None:
+        self.begin, self.uploads, self.downloads = memory.ctypes.data, list[range](), list[range]()
+        self.allocated: list[int] = []
+
+    def allocate(self, size: int, stream: int) -> int:  # noqa: ARG002
+        self.allocated.append(size)
+        return len(self.allocated) * MEBIBYTE
+
+    def free(self, address: int, stream: int) -> None: ...
+
+    def upload(self, address: int, host: int, size: int, stream: int) -> None:  # noqa: ARG002
+        self.uploads.append(range(host - self.begin, host - self.begin + size))
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
+        self.downloads.append(range(host - self.begin, host - self.begin + size))
+
+
+def copies_of(
+    memory: npt.NDArray[np.uint8], *views: tuple[slice, bool], whole: bool = False
+) -> tuple[CopyRecorder, list[int]]:
+    """Pass views of some bytes, of which some are written; the addresses on the device, too."""
+    recorder = CopyRecorder(memory)
+    with HostCopies(cast("Any", recorder), 0) as copies:
+        for part, written in views:
+            copies.add(memory[part], written=written, whole=whole)
+        addresses = [copies.address_of(memory[part]) for part, _ in views]
+    return recorder, addresses
+
+
+def test_only_what_a_view_spans_is_copied() -> None:
+    memory = np.zeros(4096, np.uint8)
+    recorder, (address,) = copies_of(memory, (slice(100, 200), True))
+    assert recorder.uploads == recorder.downloads == [range(100, 200)]
+    assert address == MEBIBYTE
+    recorder, _ = copies_of(memory, (slice(400, 100, -3), False))
+    assert recorder.uploads == [range(103, 401)]
+    recorder, _ = copies_of(memory, (slice(100, 200), False), whole=True)
+    assert recorder.uploads == [range(4096)]
+
+
+def test_views_that_overlap_share_a_copy() -> None:
+    """The first one that is passed is aligned; what is written is copied back."""
+    memory = np.zeros(4096, np.uint8)
+    recorder, (first, second, third) = copies_of(
+        memory, (slice(150, 300), True), (slice(103, 200), False), (slice(900, 950), False)
+    )
+    assert recorder.uploads == [range(103, 300), range(900, 950)]
+    assert recorder.downloads == [range(150, 300)]
+    assert first % 16 == 0
+    assert first - second == 150 - 103
+    assert third == 2 * MEBIBYTE
+
+
+def test_views_one_after_the_other_share_a_copy_if_they_are_aligned() -> None:
+    memory = np.zeros(4096, np.uint8)
+    rows = [(slice(k, k + 64), False) for k in range(0, 1024, 64)]
+    assert copies_of(memory, *rows)[0].uploads == [range(1024)]
+    unaligned, addresses = copies_of(memory, (slice(0, 50), False), (slice(50, 100), False))
+    assert unaligned.uploads == [range(50), range(50, 100)]
+    assert addresses == [MEBIBYTE, 2 * MEBIBYTE]

@@ -106,3 +106,13 @@ def test_functions_that_bindings_or_driver_do_not_have() -> None:
 def test_processors_that_are_too_old() -> None:
     with pytest.raises(UsageError, match=r"processor 'sm_70' is too old for target nvidia .*sm_80 and later"):
         lowered(matmul(8, 8, 8, "float", "float"), "sm_70")
+
+
+@pytest.mark.parametrize(("processor", "runs"), [("sm_90a", False), ("sm_86", False), ("sm_80", True), ("", True)])
+def test_processors_that_the_device_is_not(processor: str, runs: bool) -> None:
+    device = NvidiaDevice(failing())
+    if runs:
+        device.check_processor(processor)
+        return
+    with pytest.raises(UsageError, match=f"code for {processor} does not run on the device .*, which is sm_80"):
+        device.check_processor(processor)

@@ -304,6 +304,14 @@ class Device(Protocol):
         """Its maker's name for it."""
         ...
 
+    def check_processor(self, processor: str) -> None:
+        """Check that code for a processor, given by LLVM's name, runs on the device.
+
+        Raises:
+            UsageError: It does not.
+        """
+        ...
+
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> DeviceCode:
         """Load code in the form that `--emit=asm` writes.
 
