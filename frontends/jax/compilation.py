@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from tlx.api.call import ArgumentError
 from tlx.api.device import is_on_device
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
@@ -253,7 +254,10 @@ def _array(leaf: Any, type_: Any) -> Any:
     """A leaf as a numpy array; keys of JAX are arrays of integers."""
     if _is_key(type_):
         return np.asarray(_jax().random.key_data(leaf))
-    return np.asarray(leaf, type_.dtype)
+    try:
+        return np.asarray(leaf, type_.dtype)
+    except (TypeError, RuntimeError) as error:  # of PyTorch, for tensors on a GPU
+        raise ArgumentError(f"an argument is not an array: {error}") from None
 
 
 def _result(array: Any, type_: Any) -> Any:

@@ -201,6 +201,19 @@ def test_code_for_a_cpu_takes_no_stream(called: Callable[..., Any]) -> None:
         call(x, 0)
 
 
+@pytest.mark.parametrize("called", CALLED)
+def test_code_for_a_cpu_refuses_arrays_of_a_device(called: Callable[..., Any]) -> None:
+    class OnDevice:
+        shape, dtype, ndim = (8, 16), np.dtype(np.float32), 2
+
+        def __array__(self, *_: Any, **__: Any) -> None:
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    call = called(np.eye(16, dtype=np.float32), find_target("native"))
+    with pytest.raises(ArgumentError, match="not an array: can't convert cuda:0 device type tensor to numpy"):
+        call(OnDevice(), None)
+
+
 @pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
 def test_streams_are_handles_or_objects_of_other_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator.on_emulator(monkeypatch)

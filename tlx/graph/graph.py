@@ -329,7 +329,10 @@ def _attributes(declared: Input) -> str:
 
 
 def _checked(expected: Input, array: Any) -> Array:
-    data = np.asarray(array)
+    try:
+        data = np.asarray(array)
+    except (TypeError, ValueError, RuntimeError) as error:  # of PyTorch, for tensors on a GPU
+        raise ArgumentError(f"{expected.name}: not an array: {error}") from None
     if data.shape != expected.shape or data.dtype != expected.dtype:
         message = (
             f"{expected.name}: expected {expected.dtype.name} array of shape {listed(expected.shape)}, "
