@@ -70,7 +70,8 @@ class NvidiaDevice:
         self.capability = f"sm_{major}{minor}"
         if (major, minor) < _OLDEST:
             raise UsageError(f"target nvidia: the device is {self.capability}; code is for sm_80 and later")
-        has_large_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") >= _LARGE_SHARED
+        self.shared_bytes = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        has_large_shared = self.shared_bytes >= _LARGE_SHARED
         self.processor = "sm_80" if has_large_shared else "sm_86"
         if (major, minor) == _WITH_ARCHITECTURE_FEATURES:
             self.processor = "sm_90a"
@@ -172,11 +173,12 @@ class NvidiaCode:
         return _Current(self._device, self._context)
 
     def _function(self, launch: Launch) -> Any:
-        about = f"kernel {launch.kernel}"
+        about, most = f"kernel {launch.kernel}", self._device.shared_bytes
+        if launch.shared > most:
+            raise TlxError(f"{about} takes {launch.shared} bytes of shared memory; the device has {most} for a block")
         function = self._call("cuModuleGetFunction", self._module, launch.kernel.encode(), about=about)
         if launch.shared > _PLAIN_SHARED:
             kind = self._device.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            about += f" with {launch.shared} bytes of shared memory"
             self._call("cuFuncSetAttribute", function, kind, launch.shared, about=about)
         return function
 

@@ -88,6 +88,13 @@ def test_code_that_the_driver_refuses() -> None:
     assert "cuModuleLoadDataEx: the provided PTX was compiled with an unsupported toolchain." in message
 
 
+def test_kernels_with_too_much_shared_memory() -> None:
+    device = NvidiaDevice(failing())
+    table = [FunctionLaunches("f", (), (), (Launch("product", 4, 128, 400 << 10, ()),))]
+    expected = "kernel product takes 409600 bytes of shared memory; the device has 166912 for a block"
+    assert expected in message_of(lambda: device.load("", table))
+
+
 def test_functions_that_bindings_or_driver_do_not_have() -> None:
     driver = failing()
     code = loaded(driver)
