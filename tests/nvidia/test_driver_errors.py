@@ -1,7 +1,11 @@
 """Errors of the driver name what was done, why it failed, and what helps."""
 
 import ctypes
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -11,7 +15,7 @@ from tests.nvidia.programs import lowered
 from tests.nvidia.test_products import matmul
 from tests.nvidia.test_target import driver_with_contexts
 from tlx.diagnostics import TlxError, UsageError
-from tlx.legalize.nvidia.driver import NvidiaCode, NvidiaDevice
+from tlx.legalize.nvidia.driver import NvidiaCode, NvidiaDevice, first_device
 from tlx.target.launches import FunctionLaunches, Launch
 
 REASONS: Final = {
@@ -123,3 +127,21 @@ def test_processors_that_the_device_is_not(processor: str, runs: bool) -> None:
         return
     with pytest.raises(UsageError, match=f"code for {processor} does not run on the device .*, which is sm_80"):
         device.check_processor(processor)
+
+
+def lower_natively(folder: Path) -> subprocess.CompletedProcess[str]:
+    """`tlx-lower --mcpu=native`."""
+    (folder / "f.ll").write_text(matmul(8, 8, 8, "float", "float"))
+    command = [sys.executable, "-c", "from tlx.cli import lower_main; lower_main()", str(folder / "f.ll")]
+    options = ["--target=nvidia", "--mcpu=native", "--emit=asm", "-o", "-"]
+    return subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(find_spec("cuda") is not None, reason="cuda-bindings may find a device")
+def test_the_native_processor_needs_a_device(tmp_path: Path) -> None:
+    assert "target nvidia runs code through the package cuda-bindings" in lower_natively(tmp_path).stderr
+
+
+@pytest.mark.nvidia
+def test_the_native_processor(tmp_path: Path) -> None:
+    assert f".target {first_device().processor}\n" in lower_natively(tmp_path).stdout

@@ -233,20 +233,25 @@ class DeviceFunction(CompiledFunction):
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
         device, sizes = self._device, self._launches.temporaries
         temporaries = device.reserve(sizes, stream) if sizes else _NO_TEMPORARIES
-        frame = self._frames.pop() if self._frames else _Frame(self._launches, device)
-        failed = True
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self._launches, device)
         try:
             all_values = (*values, *temporaries.addresses)
             if stream or not frame.records:
                 frame.launch(all_values, stream)
             else:
                 frame.repeat(all_values)
-            failed = False
+        except BaseException:
+            if sizes:
+                with suppress(TlxError):  # the first error is the one to report
+                    device.release(temporaries, stream)
+            raise
         finally:
             self._frames.append(frame)
-            if sizes:
-                with suppress(TlxError) if failed else nullcontext():  # the first error is the one to report
-                    device.release(temporaries, stream)
+        if sizes:
+            device.release(temporaries, stream)
 
 
 class SizedFunction(CompiledFunction):

@@ -56,7 +56,8 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
     assert grid is not None
     device = grid.device()
     device.check_processor(options.cpu)
-    changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
+    known = options.cpu if options.cpu != "native" else ""
+    changes = {"cpu": known or device.processor, "triple": options.triple or foreign_triple(target)}
     changed = options.updated(**changes)
     keyed = CacheInput(source.data, source.name)
 
