@@ -51,8 +51,13 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "processor"),
+    [
+        *((name, processor) for name in PROGRAMS for processor in ("sm_80", "sm_90a")),
+        *((name, "sm_100a") for name in ("large", "double", "bytes", "convolution", "attention")),
+    ],
+)
 def test_the_assembler_accepts_the_code(name: str, processor: str, tmp_path: Path) -> None:
     assembler = shutil.which("ptxas")
     if assembler is None:
