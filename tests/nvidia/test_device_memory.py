@@ -11,8 +11,8 @@ import pytest
 from tests.nvidia.test_streams import driver_with_events
 from tests.nvidia.test_target import driver_that_captures
 from tlx.api.device import DeviceFunction, HostCopies
-from tlx.api.signatures import Prototype
-from tlx.ir.types import VOID
+from tlx.api.signatures import Parameter, Prototype
+from tlx.ir.types import PTR, VOID
 from tlx.legalize.nvidia.driver import NvidiaDevice
 from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument
 
@@ -169,6 +169,20 @@ def test_a_record_is_for_its_addresses(recording: RecordingDriver) -> None:
     function()
     assert recording.calls == ["launch in 0"] * 2
     assert recording.graphs == RECORD
+
+
+def test_few_of_many_sets_of_addresses_are_recorded(recording: RecordingDriver) -> None:
+    """Nine sets in turn, of which eight are kept: each record in place of another takes twice as many calls."""
+    kernel = Launch("k", 1, 32, 0, (LaunchArgument(parameter=0, offset=0),))
+    launches = FunctionLaunches("f", ("ptr",), (), (kernel, kernel))
+    code = NvidiaDevice(recording.driver).load("", [launches])
+    function = DeviceFunction(Prototype("f", VOID, (Parameter("x", PTR),)), launches, code)
+    for _ in range(300):
+        for address in range(9):
+            function.unchecked(256 * address)
+    assert recording.graphs.count("instantiate") == 8 + 4
+    assert recording.graphs.count("destroy") == 4
+    assert recording.graphs.count("launch") > 2000
 
 
 def test_single_kernels_are_not_recorded(recording: RecordingDriver) -> None:

@@ -439,6 +439,7 @@ class _Frame:
     def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
         self._device, self._launches = device, list[_FilledLaunch]()
         self._counts: dict[object, int] = {}
+        self._least_count = _REPEATED
         self._recorded: dict[object, Callable[[int], None]] = {}
         count = len(function.parameters)
         for launch in function.launches:
@@ -491,12 +492,14 @@ class _Frame:
         if len(self._counts) >= _MOST_LAYOUTS:
             self._counts.clear()
         self._counts[addresses] = count
-        if count >= _REPEATED:
+        if count >= self._least_count:
             self._record(addresses, values)
 
     def _record(self, addresses: object, values: Sequence[Any]) -> None:
+        del self._counts[addresses]
         if len(self._recorded) >= _MOST_RECORDED:
             del self._recorded[next(iter(self._recorded))]
+            self._least_count *= 2  # calls with many sets of addresses, in turn, spend little time on records
         try:
             self._recorded[addresses] = self._device.capture(partial(self.launch, values))
         except TlxError:
