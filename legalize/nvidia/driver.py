@@ -299,6 +299,11 @@ class NvidiaCode:
             about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads, stream {stream:#x})"
             raise self._device.error(status, "cuLaunchKernel", about)
 
+    def is_capturing(self, stream: int) -> bool:
+        """By `cuStreamIsCapturing`; a stream that is in an unusable state counts as such."""
+        status, capturing = self._device.driver.cuStreamIsCapturing(stream)
+        return bool(int(status)) or bool(int(capturing))
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """A CUDA graph of the work. Meanwhile other threads may capture theirs."""
         call, modes = self._call, self._device.driver.CUstreamCaptureMode

@@ -341,6 +341,10 @@ class Emulator:
     def order(self, first: int, then: int) -> None:
         """Nothing: each call waits for its kernels."""
 
+    def is_capturing(self, stream: int) -> bool:  # noqa: ARG002
+        """Whether it is: nothing is."""
+        return False
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """The work itself."""
         return work

@@ -27,10 +27,12 @@ class RecordingDriver:
         self.driver.cuMemAllocFromPoolAsync, self.driver.cuMemFreeAsync = self._allocate, self._free
         self.driver.cuMemPoolDestroy = self._destroy
         self._count = 0
+        self.capturing: set[int] = set()
         captures, self.graphs = driver_that_captures()
         for name, function in vars(captures).items():
             if name.startswith(("cuStream", "cuGraph", "CUstream", "cuThread")):
                 setattr(self.driver, name, function)
+        self.driver.cuStreamIsCapturing = self._is_capturing
 
     def _allocate(self, size: int, _: Any, stream: int) -> tuple[int, int]:
         self._count += 1
@@ -40,6 +42,9 @@ class RecordingDriver:
     def _free(self, address: int, stream: int) -> tuple[int]:
         self.calls.append(f"free {address // MEBIBYTE} in {stream}")
         return (0,)
+
+    def _is_capturing(self, stream: int) -> tuple[int, int]:
+        return 0, int(stream in self.capturing)
 
     def _destroy(self, _: Any) -> tuple[int]:
         self.calls.append("destroy the pool")
@@ -142,7 +147,7 @@ RECORD = ["create", "begin", "end", "destroy stream", "instantiate", "destroy gr
 
 
 def test_repeated_sequences_are_recorded(recording: RecordingDriver) -> None:
-    """After 16 calls with the same addresses in the default stream; the record is destroyed with the function."""
+    """After 16 calls with the same addresses; the record is destroyed with the function."""
     (function,) = recording.functions((256,), kernels=2)
     for _ in range(15):
         function()
@@ -157,6 +162,24 @@ def test_repeated_sequences_are_recorded(recording: RecordingDriver) -> None:
     assert recording.calls == ["allocate 256 in 5", *["launch in 5"] * 2, "free 2 in 5"]
     del function
     assert recording.graphs[7:] == ["destroy"]
+
+
+def test_calls_that_are_captured_are_not_recorded(recording: RecordingDriver) -> None:
+    """Nor are the records launched, as another library may keep its graph longer than the function."""
+    kernel = Launch("k", 1, 32, 0, (LaunchArgument(parameter=0, offset=0),))
+    launches = FunctionLaunches("f", ("ptr",), (), (kernel, kernel))
+    code = NvidiaDevice(recording.driver).load("", [launches])
+    function = DeviceFunction(Prototype("f", VOID, (Parameter("x", PTR),)), launches, code)
+    recording.capturing = {5}
+    for _ in range(20):
+        function.launch([256], 5)
+    assert not recording.graphs
+    for _ in range(17):
+        function.launch([256], 6)
+    assert recording.graphs == [*RECORD, "launch"]
+    recording.calls.clear()
+    function.launch([256], 5)
+    assert recording.calls == ["launch in 5"] * 2
 
 
 def test_a_record_is_for_its_addresses(recording: RecordingDriver) -> None:

@@ -438,6 +438,8 @@ class SmallMemory:
     def current(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def is_capturing(self, stream: int) -> bool: ...
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         return work
 

@@ -66,11 +66,11 @@ def stream_handle(stream: object) -> int:
         return 0
     if isinstance(stream, int):
         return stream
-    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
-        return int(protocol()[1])
-    for name in ("cuda_stream", "ptr"):  # of PyTorch and CuPy
+    for name in ("cuda_stream", "ptr"):  # of PyTorch and CuPy, which is quicker than the protocol
         if isinstance(handle := getattr(stream, name, None), int):
             return handle
+    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
+        return int(protocol()[1])
     if hasattr(stream, "getPtr"):  # of cuda-bindings
         return int(cast("Any", stream))
     expected = "expected the driver's handle, an int, or a stream of PyTorch or CuPy"
@@ -239,10 +239,10 @@ class DeviceFunction(CompiledFunction):
             frame = _Frame(self._launches, device)
         try:
             all_values = (*values, *temporaries.addresses)
-            if stream or not frame.records:
-                frame.launch(all_values, stream)
+            if frame.records and not (stream and device.is_capturing(stream)):
+                frame.repeat(all_values, stream)
             else:
-                frame.repeat(all_values)
+                frame.launch(all_values, stream)
         except BaseException:
             if sizes:
                 with suppress(TlxError):  # the first error is the one to report
@@ -425,8 +425,8 @@ class _FilledLaunch(NamedTuple):
 class _Frame:
     """Memory for the arguments of a function's launches, which one call at a time uses.
 
-    Calls in the default stream that pass the same addresses again and again are recorded: launching the record takes
-    less time than launching several kernels.
+    Calls that pass the same addresses again and again are recorded: launching the record takes less time than launching
+    several kernels.
 
     Args:
         function: The launches.
@@ -480,14 +480,14 @@ class _Frame:
             if blocks:
                 self._device.launch(launch, blocks, pointers, stream)
 
-    def repeat(self, values: Sequence[Any]) -> None:
-        """Launch the kernels in the default stream, as they were recorded if calls with these addresses were."""
+    def repeat(self, values: Sequence[Any], stream: int) -> None:
+        """Launch the kernels, as they were recorded if calls with these addresses were."""
         addresses = self._addresses_in(values)
         recorded = self._recorded.get(addresses)
         if recorded is not None:
-            recorded(0)
+            recorded(stream)
             return
-        self.launch(values, 0)
+        self.launch(values, stream)
         count = self._counts.get(addresses, 0) + 1
         if len(self._counts) >= _MOST_LAYOUTS:
             self._counts.clear()

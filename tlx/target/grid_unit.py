@@ -276,6 +276,10 @@ class DeviceCode(Protocol):
         """
         ...
 
+    def is_capturing(self, stream: int) -> bool:
+        """Whether what is launched in a stream is recorded, by whomever."""
+        ...
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """Record what a function does in the order of the stream that it is given.
 
