@@ -14,11 +14,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# what the tensor language means, but for the order of updates and what the CPU's IR looks like
-ON_NVIDIA := $(addprefix tests/semantics/frontends/tensor_language/,test_examples.py test_views.py matrix/test_layout.py \
-	matrix/test_arithmetic.py spmd/test_barriers.py spmd/test_foreach.py spmd/test_subgroup.py blas/test_shapes.py)
-# operations on tensors
-GRAPHS_ON_NVIDIA := tests/semantics/graph/test_operations.py
+# what the tensor language and operations on tensors mean
+ON_NVIDIA := tests/semantics/frontends/tensor_language tests/semantics/graph/test_operations.py
 
 .PHONY: help env demo test test-long test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
 
@@ -52,9 +49,8 @@ test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics
 
 test-nvidia: $(STAMP) ## run the tests that need an NVIDIA GPU
-	$(BIN)/python -m pytest -q -m nvidia tests/nvidia
-	$(BIN)/python -m pytest -q -p tests.nvidia.on_device $(ON_NVIDIA)
-	$(BIN)/python -m pytest -q -p tests.nvidia.on_device $(GRAPHS_ON_NVIDIA)
+	$(BIN)/python -m pytest -q -n $(JOBS) -m nvidia tests/nvidia
+	$(BIN)/python -m pytest -q -n $(JOBS) -p tests.nvidia.on_device $(ON_NVIDIA)
 
 # compute-sanitizer of the CUDA toolkit; a test takes some ten times as long under it
 SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from tlx.api.call import ArgumentError
 from tlx.api.device import is_on_device
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
@@ -103,7 +104,7 @@ class _Compiled:
     outputs: Sequence[Any]
     tree: Any
 
-    def __call__(self, leaves: Sequence[Any], stream: int) -> Any:
+    def __call__(self, leaves: Sequence[Any], stream: object) -> Any:
         """The results for the leaves of the arguments."""
         resident = self.code.is_resident
         passed = (leaves[k] if resident(leaves[k], stream) else _array(leaves[k], type_) for k, type_ in self.inputs)
@@ -152,13 +153,12 @@ class Jitted:
         Args:
             *arguments: The arguments.
             **named: Those that are passed by name; and `stream`, if the function has no argument of that name: on a
-                GPU, the stream in whose order kernels run and new arrays are allocated and freed, as the driver's
-                handle.
+                GPU, the stream in whose order kernels run and new arrays are allocated and freed.
 
         Raises:
             TlxError: An operation is not supported, or an argument is no array.
         """
-        stream = 0 if self._has_stream else named.pop("stream", 0)
+        stream = None if self._has_stream else named.pop("stream", None)
         leaves, key = self._signature(arguments, named)
         try:
             hash(key)
@@ -254,7 +254,10 @@ def _array(leaf: Any, type_: Any) -> Any:
     """A leaf as a numpy array; keys of JAX are arrays of integers."""
     if _is_key(type_):
         return np.asarray(_jax().random.key_data(leaf))
-    return np.asarray(leaf, type_.dtype)
+    try:
+        return np.asarray(leaf, type_.dtype)
+    except (TypeError, RuntimeError) as error:  # of PyTorch, for tensors on a GPU
+        raise ArgumentError(f"an argument is not an array: {error}") from None
 
 
 def _result(array: Any, type_: Any) -> Any:

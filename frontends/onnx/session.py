@@ -137,14 +137,15 @@ class InferenceSession:
         """The outputs."""
         return [_described(o, None) for o in self._model.graph.outputs]
 
-    def run(self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], *, stream: int = 0) -> list[Array]:
+    def run(
+        self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], *, stream: object = None
+    ) -> list[Array]:
         """The outputs for some inputs.
 
         Args:
             output_names: Names of the outputs; None for all of them.
             inputs: An array for each input, by name; on a GPU, arrays in its memory have outputs there.
-            stream: On a GPU, the stream in whose order kernels run and new arrays are allocated and freed, as the
-                driver's handle.
+            stream: On a GPU, the stream in whose order kernels run and new arrays are allocated and freed.
 
         Raises:
             ArgumentError: An input is missing or unknown, or has another element type or shape.
@@ -272,7 +273,7 @@ class _Compiled:
         self._translated = translated
         self._function = function
 
-    def __call__(self, arrays: Mapping[str, Array], stream: int) -> list[Array]:
+    def __call__(self, arrays: Mapping[str, Array], stream: object) -> list[Array]:
         computed: list[Array] = []
         if self._function is not None:
             made = self._function(*(arrays[name] for name in self._translated.inputs), stream=stream)

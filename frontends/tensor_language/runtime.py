@@ -20,7 +20,7 @@ import math
 import operator
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, cast
@@ -30,7 +30,7 @@ import numpy as np
 from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
 from tlx.api.compiler import Namespace
-from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
+from tlx.api.device import DeviceFunction, HostCopies, memory_bounds, stream_handle
 from tlx.api.lowering import grid_of
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
@@ -139,14 +139,19 @@ class Binder:
         self._keys = [(c.role, c.mode) for c in parameters]
         self._is_memref = isinstance(place.parameter.type.type, MemrefType)
 
-    def on_device(self, value: Any, offset: int, copies: HostCopies, function: DeviceFunction) -> list[Any]:
-        """The values for a device: numbers, and addresses in its memory.
+    def on_device(
+        self, value: Any, offset: int, copies: HostCopies, function: DeviceFunction
+    ) -> Callable[[], list[Any]]:
+        """Check an argument for a device, and note which arrays have to be copied there.
 
         Args:
             value: The argument, an array of numpy or of the device, or a list of them.
             offset: As for `look`.
             copies: Copies the arrays of numpy.
             function: The function that is called.
+
+        Returns:
+            What copies, when all arguments are known, and returns the values: numbers, and addresses on the device.
 
         Raises:
             ArgumentError: It does not fit.
@@ -166,23 +171,32 @@ class Binder:
         value = standing_for(value) if members is None else [standing_for(member) for member in members]
         bound = bind(self._place, value, offset)
         copies.keep.append(bound)
+        for array in bound.keep:
+            if array is not None and array_address(array) not in known:
+                copies.add(array, written=self._place.written, whole=self._moves(offset))
 
         def address_of(array: Any) -> int:
-            if array is None:
-                return 0
-            return known.get(array_address(array)) or copies.address_of(array, written=self._place.written)
+            return 0 if array is None else known.get(array_address(array)) or copies.address_of(array)
 
-        passed: list[Any] = []
-        for key in self._keys:
-            one = bound.values[key]
-            if key[0] == "pointer":
-                one = address_of(bound.keep[0] if bound.keep else None)
-            elif key[0] == "pointers" and isinstance(one, np.ndarray):
-                one = copies.address_of(np.array([address_of(m) for m in bound.keep], np.uintp), written=False)
-            elif key[0] in ("shapes", "strides") and isinstance(one, np.ndarray):
-                one = copies.address_of(cast("Array", one), written=False)
-            passed.append(one)
+        def passed() -> list[Any]:
+            values: list[Any] = []
+            for key in self._keys:
+                one = bound.values[key]
+                if key[0] == "pointer":
+                    one = address_of(bound.keep[0] if bound.keep else None)
+                elif key[0] == "pointers" and isinstance(one, np.ndarray):
+                    one = copies.table(np.array([address_of(member) for member in bound.keep], np.uintp))
+                elif key[0] in ("shapes", "strides") and isinstance(one, np.ndarray):
+                    one = copies.table(cast("Array", one))
+                values.append(one)
+            return values
+
         return passed
+
+    def _moves(self, offset: int) -> bool:
+        """Whether the kernel accesses what is an offset away from the arrays of a group."""
+        type_ = self._place.parameter.type.type
+        return isinstance(type_, GroupType) and (offset if type_.offset is None else type_.offset) != 0
 
     def look(self, value: Any, offset: int, passed: list[Any]) -> BoundArgument:
         """Check an argument in full, and append its values: numbers and addresses.
@@ -549,13 +563,13 @@ class DeviceKernel(CompiledKernel):
         super().__init__(function, call)
         self._on_device = call
 
-    def __call__(self, *arguments: Any, groups: Groups = 1, stream: int = 0, **named: Any) -> None:
+    def __call__(self, *arguments: Any, groups: Groups = 1, stream: object = None, **named: Any) -> None:
         """Run the kernel; the call waits for it only if numpy arrays are written.
 
         Args:
             arguments: As for `CompiledKernel`, or arrays of the device.
             groups: The number of work-groups along x, or along x, y and z.
-            stream: The stream in whose order the kernel runs, as the driver's handle.
+            stream: The stream in whose order the kernel runs.
             named: As for `CompiledKernel`.
 
         Raises:
@@ -566,11 +580,14 @@ class DeviceKernel(CompiledKernel):
         offsets = self._taken_offsets(named)
         values = self._ordered(arguments, named)
         function = self._on_device
-        with function.device.current(), HostCopies(function.device, stream) as copies:
-            passed: list[Any] = []
-            for k, (value, binder) in enumerate(zip(values, self._binders, strict=True)):
-                passed += binder.on_device(value, offsets.get(k, 0), copies, function)
-            function.launch([*passed, *counts], stream)
+        handle = stream_handle(stream)
+        with function.device.current(), HostCopies(function.device, handle) as copies:
+            checked = [
+                binder.on_device(value, offsets.get(k, 0), copies, function)
+                for k, (value, binder) in enumerate(zip(values, self._binders, strict=True))
+            ]
+            passed = [value for values_of in checked for value in values_of()]
+            function.launch([*passed, *counts], handle)
 
 
 def _compiled_kernel(function: Function, call: CompiledFunction) -> CompiledKernel:

@@ -1,21 +1,22 @@
 """Loading and launching kernels by NVIDIA's driver, through `cuda-bindings` (the extra `nvidia`).
 
 Code runs in the primary context of device 0, which PyTorch, CuPy and Numba use, too. Arrays of a device come by DLPack
-or `__cuda_array_interface__`. Temporaries are allocated in the order of the stream.
+or `__cuda_array_interface__`. Memory is allocated in the order of the stream, from a memory pool of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from typing import Any, Final, cast
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.target.grid_unit import DeviceArray
+from tlx.legalize.nvidia.device_memory import has_default_stream, memory_of
+from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
 _LOG_BYTES: Final = 16 << 10
@@ -25,10 +26,12 @@ _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _MAP_BYTES: Final = 128
+_OF_KERNELS: Final = (700, 702, 710, *range(714, 720))
+"""Errors of a kernel while it runs, such as an illegal address or instruction."""
 _MAPPED: Final = {"bfloat": "BFLOAT16", "half": "FLOAT16", "float": "FLOAT32", "i8": "UINT8"}
 """The driver's names of elements of tensor maps."""
-_DLPACK_DEVICES: Final = (2, 3, 13)  # CUDA's memory: of the device, of the host, managed
-_ON_DEVICES: Final = (2, 13)
+_ON_DEVICES: Final = (2, 13)  # memory of dlpack.h: `kDLCUDA`, and managed memory: `kDLCUDAManaged`
+_PINNED: Final = 3  # memory of the host that the device may access: `kDLCUDAHost`
 _DEFAULT_STREAM: Final = 1  # in DLPack and `__cuda_array_interface__`, where 0 is not allowed
 
 
@@ -60,11 +63,15 @@ class NvidiaDevice:
             self.call("cuInit", 0)
             self.number = self.call("cuDeviceGet", 0)
         except (TlxError, RuntimeError) as error:
-            raise UsageError(f"target nvidia: no device of this machine answers: {error}") from None
+            reason = error.message if isinstance(error, TlxError) else str(error)
+            raise UsageError(f"target nvidia: no device of this machine answers: {reason}") from None
         major, minor = (self._attribute(f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        self._capability = major, minor
+        self.capability = f"sm_{major}{minor}"
         if (major, minor) < _OLDEST:
-            raise UsageError(f"target nvidia: the device is sm_{major}{minor}; code is for sm_80 and later")
-        has_large_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") >= _LARGE_SHARED
+            raise UsageError(f"target nvidia: the device is {self.capability}; code is for sm_80 and later")
+        self.shared_bytes = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        has_large_shared = self.shared_bytes >= _LARGE_SHARED
         self.processor = "sm_80" if has_large_shared else "sm_86"
         if (major, minor) == _WITH_ARCHITECTURE_FEATURES:
             self.processor = "sm_90a"
@@ -83,18 +90,48 @@ class NvidiaDevice:
         """Call a function of the driver; returns its result, if it has one.
 
         Raises:
-            TlxError: It fails.
+            TlxError: It fails, or the driver or its bindings are too old to have it.
         """
-        status, *results = getattr(self.driver, name)(*arguments)
+        about = f"{about}: " if about else ""
+        function = getattr(self.driver, name, None)
+        if function is None:
+            raise TlxError(f"{about}{name}: the installed cuda-bindings do not have this function; update them")
+        try:
+            status, *results = function(*arguments)
+        except RuntimeError as error:  # the bindings do not find it in the driver's library
+            raise TlxError(f"{about}{name}: {error}; update NVIDIA's driver") from None
         if int(status):
-            raise self.error(status, name, about)
+            raise self.error(status, name, about.removesuffix(": "))
         return results[0] if results else None
 
     def error(self, status: Any, name: str, about: str) -> TlxError:
         """The error that a function of the driver returned."""
         _, text = self.driver.cuGetErrorString(status)
         reason = text.decode() if text else f"error {int(status)}"
+        if int(status) in _OF_KERNELS:
+            reason += "; kernels run after the calls that launch them, so an earlier one may be the cause"
         return TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
+
+    def check_processor(self, processor: str) -> None:
+        """Refuse a processor later than the device, or one with features of another architecture (`sm_90a`)."""
+        match = re.fullmatch(r"sm_(\d+)(\d)([af]?)", processor)
+        if match is None:
+            return
+        (major, minor), suffix = (int(match[1]), int(match[2])), match[3]
+        runs = {"": (major, minor) <= self._capability, "a": (major, minor) == self._capability}
+        runs["f"] = runs[""] and major == self._capability[0]
+        if not runs[suffix]:
+            raise UsageError(
+                f"code for {processor} does not run on the device of this machine, which is {self.capability}"
+            )
+
+    def about(self, assembly: str) -> str:
+        """What PTX is for, and what the driver and the device are."""
+        found = (re.search(rf"(?m)^\s*\.{word}\s+([\w.]+)", assembly) for word in ("version", "target"))
+        version, target = (match[1] if match else "?" for match in found)
+        number = int(self.call("cuDriverGetVersion"))
+        driver = f"CUDA {number // 1000}.{number % 1000 // 10}"
+        return f"PTX {version} for {target}; the device is {self.capability}, and the driver is for {driver}"
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> NvidiaCode:
         """Load PTX."""
@@ -107,7 +144,9 @@ class NvidiaCode:
     def __init__(self, device: NvidiaDevice, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
         self._device, self._call, driver = device, device.call, device.driver
         self._context, self._number = int(device.context), int(device.number)
+        self.has_default_stream = has_default_stream()
         with self.current():
+            self._memory = memory_of(device)
             self._load(driver, assembly, launches)
 
     def _load(self, driver: Any, assembly: str, launches: Sequence[FunctionLaunches]) -> None:
@@ -118,7 +157,8 @@ class NvidiaCode:
             self._module = self._call("cuModuleLoadDataEx", *arguments)
         except TlxError as error:
             why = bytes(log).split(b"\0", 1)[0].decode(errors="replace").strip()
-            raise TlxError(f"the driver refuses the code: {error}{f': {why}' if why else ''}") from None
+            facts = f"{self._device.about(assembly)}: {error.message}{f': {why}' if why else ''}"
+            raise TlxError(f"the driver refuses the code, {facts}") from None
         self._launch_kernel = driver.cuLaunchKernel
         self._functions = {launch.kernel: self._function(launch) for f in launches for launch in f.launches}
 
@@ -133,11 +173,12 @@ class NvidiaCode:
         return _Current(self._device, self._context)
 
     def _function(self, launch: Launch) -> Any:
-        about = f"kernel {launch.kernel}"
+        about, most = f"kernel {launch.kernel}", self._device.shared_bytes
+        if launch.shared > most:
+            raise TlxError(f"{about} takes {launch.shared} bytes of shared memory; the device has {most} for a block")
         function = self._call("cuModuleGetFunction", self._module, launch.kernel.encode(), about=about)
         if launch.shared > _PLAIN_SHARED:
             kind = self._device.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            about += f" with {launch.shared} bytes of shared memory"
             self._call("cuFuncSetAttribute", function, kind, launch.shared, about=about)
         return function
 
@@ -151,18 +192,25 @@ class NvidiaCode:
             kind, number = place()
             if int(kind) in _ON_DEVICES:
                 self._check_device(int(number))
-            if int(kind) in _DLPACK_DEVICES:
-                return _from_dlpack(value, stream)
+                return _from_dlpack(value, {"stream": stream or _DEFAULT_STREAM})
+            if int(kind) == _PINNED:
+                return _from_dlpack(value, {})
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
 
     def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:
         """A contiguous tensor of PyTorch, of a type that `array` has seen, whose current stream is that one."""
-        if type(value) not in _TENSORS:
+        stream_of = _TENSORS.get(type(value))
+        if stream_of is None:
             return None
-        tensor, number = cast("Any", value), self._number
-        is_ours = tensor.get_device() == number and tensor.is_contiguous() and _streams_of_torch()(number) == stream
-        return (tensor.data_ptr(), (tensor.dtype, tensor.shape)) if is_ours else None
+        tensor: Any = value
+        number = self._number
+        try:
+            if tensor.get_device() == number and stream_of(number) == stream and tensor.is_contiguous():
+                return tensor.data_ptr(), (tensor.dtype, tensor.shape)
+        except RuntimeError:  # sparse ones have no address, as `array` finds again
+            pass
+        return None
 
     def _check_device(self, number: int) -> None:
         if number != self._number:
@@ -180,12 +228,20 @@ class NvidiaCode:
             call("cuEventDestroy", event)
 
     def allocate(self, size: int, stream: int) -> int:
-        """Allocate by `cuMemAllocAsync`."""
-        return int(self._call("cuMemAllocAsync", max(1, size), stream, about=f"allocating {size} bytes"))
+        """Allocate from the pool."""
+        return self._memory.allocate(size, stream)
 
     def free(self, address: int, stream: int) -> None:
         """Free by `cuMemFreeAsync`."""
-        self._call("cuMemFreeAsync", address, stream)
+        self._memory.free(address, stream)
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """One block of memory, in the default stream one of an earlier call."""
+        return self._memory.reserve(sizes, stream)
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Keep the block for a later call in the default stream, or free it."""
+        self._memory.release(temporaries, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
         """Copy by `cuMemcpyHtoDAsync`."""
@@ -237,18 +293,31 @@ class NvidiaCode:
 
     def launch(self, launch: Launch, blocks: int, arguments: Any, stream: int) -> None:
         """Launch by `cuLaunchKernel`."""
-        address, function = ctypes.addressof(arguments), self._functions[launch.kernel]
-        (status,) = self._launch_kernel(function, blocks, 1, 1, launch.block, 1, 1, launch.shared, stream, address, 0)
+        kernel, block, address = self._functions[launch.kernel], launch.block, ctypes.addressof(arguments)
+        (status,) = self._launch_kernel(kernel, blocks, 1, 1, block, 1, 1, launch.shared, stream, address, 0)
         if status:
-            about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads)"
+            about = f"kernel {launch.kernel} ({blocks} blocks of {launch.block} threads, stream {stream:#x})"
             raise self._device.error(status, "cuLaunchKernel", about)
 
+    def is_capturing(self, stream: int) -> bool:
+        """By `cuStreamIsCapturing`; a stream that is in an unusable state counts as such."""
+        status, capturing = self._device.driver.cuStreamIsCapturing(stream)
+        return bool(int(status)) or bool(int(capturing))
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
-        """A CUDA graph of the work."""
+        """A CUDA graph of the work. Meanwhile other threads may capture theirs."""
+        call, modes = self._call, self._device.driver.CUstreamCaptureMode
+        mode = call("cuThreadExchangeStreamCaptureMode", modes.CU_STREAM_CAPTURE_MODE_RELAXED)
+        try:
+            return self._captured(work)
+        finally:
+            call("cuThreadExchangeStreamCaptureMode", mode)
+
+    def _captured(self, work: Callable[[int], None]) -> _Graph:
         call, kinds = self._call, self._device.driver
         stream = call("cuStreamCreate", int(kinds.CUstream_flags.CU_STREAM_NON_BLOCKING))
         try:
-            call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            call("cuStreamBeginCapture", stream, kinds.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
             try:
                 work(int(stream))
             except BaseException:
@@ -312,8 +381,8 @@ _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
 _FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
 
 
-def _from_dlpack(value: object, stream: int) -> DeviceArray:
-    capsule = cast("Any", value).__dlpack__(stream=stream or _DEFAULT_STREAM)  # which waits for the array's
+def _from_dlpack(value: object, stream: dict[str, int]) -> DeviceArray:
+    capsule = cast("Any", value).__dlpack__(**stream)  # on the device, the stream waits for the array's
     tensor = ctypes.string_at(cast("int", _pointer_of(capsule, b"dltensor")), _DLTENSOR.size)
     data, _, _, rank, code, bits, _, shape_at, strides_at, offset = _DLTENSOR.unpack(tensor)
     size = bits // 8
@@ -332,13 +401,15 @@ _TORCH_BYTES: Final = ("torch.float8_e4m3fn", "torch.float8_e5m2")
 _TORCH_FLOATS: Final = {"torch.float16": "half", "torch.bfloat16": "bfloat", "torch.float32": "float"}
 
 
-_TENSORS: Final = set[type]()
-"""Types of tensors of PyTorch that have been met."""
+_TENSORS: Final[dict[type, Callable[[int], int]]] = {}
+"""What returns PyTorch's current stream of a device, by types of tensors of PyTorch that have been met."""
 
 
 def _from_torch(tensor: Any) -> DeviceArray:
     """A tensor of PyTorch, in a third of the time that DLPack takes."""
-    _TENSORS.add(tensor.__class__)
+    stream_of = _TENSORS.get(tensor.__class__)
+    if stream_of is None:
+        stream_of = _TENSORS[tensor.__class__] = _streams_of_torch()
     size, kind = tensor.element_size(), tensor.dtype
     element = _TORCH.get(kind)
     if element is None:
@@ -347,13 +418,12 @@ def _from_torch(tensor: Any) -> DeviceArray:
         floats = _TORCH_FLOATS | {"torch.float64": "double"}
         element = _TORCH[kind] = floats.get(name, f"i{size * 8}" if is_integer else "")
     strides = None if tensor.is_contiguous() else tuple(step * size for step in tensor.stride())
-    stream = _streams_of_torch()(tensor.device.index)
-    return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor, stream)
+    return DeviceArray(
+        tensor.data_ptr(), tuple(tensor.shape), strides, element, size, tensor, stream_of(tensor.device.index)
+    )
 
 
-@cache
 def _streams_of_torch() -> Callable[[int], int]:
-    """What returns PyTorch's current stream of a device."""
     torch: Any = import_module("torch")
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 (Triton calls it, too)
     return quick or (lambda number: torch.cuda.current_stream(number).cuda_stream)

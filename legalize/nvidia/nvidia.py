@@ -80,6 +80,7 @@ TARGET: Final = Target(
     grid=_GRID,
     loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
     blocks=_BLOCKS,
+    too_old=tuple(f"sm_{number}" for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75)),
     grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
     core=CoreModel(products=4, loads=1, latency=4, width=4),

@@ -1,5 +1,6 @@
 """Each test runs on the emulator and, with `-m nvidia`, on the GPU of this machine."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import run_emulated, run_on_device
 from tlx.frontends import tensor_language as tl
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # tests run side by side on one GPU
 
 
 @pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])

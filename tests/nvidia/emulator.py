@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tlx.llvm.codegen import emit_code
-from tlx.target.grid_unit import DeviceArray
+from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, TensorMap
 
 HERE: Final = Path(__file__).parent
@@ -299,6 +299,8 @@ class Emulator:
         seed: Decides about the order of blocks and threads.
     """
 
+    has_default_stream = True
+
     def __init__(self, lowered: str, seed: int = 0) -> None:
         assert COMPILER is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -339,6 +341,10 @@ class Emulator:
     def order(self, first: int, then: int) -> None:
         """Nothing: each call waits for its kernels."""
 
+    def is_capturing(self, stream: int) -> bool:  # noqa: ARG002
+        """Whether it is: nothing is."""
+        return False
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """The work itself."""
         return work
@@ -356,6 +362,15 @@ class Emulator:
     def free(self, address: int, stream: int) -> None:  # noqa: ARG002
         """Free memory."""
         del _MEMORY[address]
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """Memory of its own for each temporary."""
+        return Temporaries(tuple(self.allocate(size, stream) for size in sizes), sum(sizes))
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Free them."""
+        for address in temporaries.addresses:
+            self.free(address, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""
@@ -432,6 +447,9 @@ class EmulatedDevice:
         self.processor, self.lowered, self._seed = processor, lowered, seed
         self.assembly = ""
         self.codes: list[Emulator] = []
+
+    def check_processor(self, processor: str) -> None:
+        """Nothing: all code is emulated."""
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> Emulator:
         """Compile for this CPU; the assembly has all kernels."""

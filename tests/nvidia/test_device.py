@@ -1,5 +1,6 @@
 """Arrays of a GPU: PyTorch's by DLPack, streams, numpy's by copies, and errors. Run by `-m nvidia`."""
 
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,68 @@ def test_numba() -> None:
     np.testing.assert_allclose(c.copy_to_host(stream=stream), x @ y, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["default-stream", "own-streams"])
+def test_threads_do_not_share_temporaries(torch: Any, own: bool) -> None:
+    """A product whose parts of K are added up by a second kernel, called by four threads at once."""
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    y = torch.ones(k, m, device="cuda", dtype=torch.bfloat16)
+    wrong: list[int] = []
+
+    def calls(number: int) -> None:
+        stream = torch.cuda.Stream() if own else torch.cuda.default_stream()
+        with torch.cuda.stream(stream):
+            x = torch.full((m, k), float(number), device="cuda", dtype=torch.bfloat16)
+            results = [torch.zeros(m, m, device="cuda") for _ in range(100)]
+            for result in results:
+                module.f(x, y, result, stream=stream)
+            if not all(bool((result == number * k).all()) for result in results):
+                wrong.append(number)
+
+    threads = [Thread(target=calls, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_repeated_calls(torch: Any) -> None:
+    """Calls of two kernels with the same arrays are recorded, and read what the arrays hold by then."""
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    x, y = (torch.ones(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (k, m)))
+    others = [torch.zeros(m, m, device="cuda") for _ in range(2)]
+    for number in range(100):
+        x.fill_(number)
+        for c in others[: 1 + number % 3]:
+            c.zero_()
+            module.f(x, y, c)
+            assert bool((c == number * k).all()), number
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x.fill_(3)
+        module.f(x, y, others[0], stream=stream)
+        assert bool((others[0] == 3 * k).all())
+
+
+def test_graphs_and_calls_do_not_share_temporaries(torch: Any) -> None:
+    """A captured call is launched in one stream while calls run in the default stream."""
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    x, y = (torch.ones(s, device="cuda", dtype=torch.bfloat16) for s in ((m, k), (k, m)))
+    twos, c, d = 2 * x, *(torch.zeros(m, m, device="cuda") for _ in range(2))
+    module.f(x, y, c)
+    step, stream = module.f.captured(twos, y, d), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    for _ in range(50):
+        step(stream=stream)
+        module.f(x, y, c)
+    torch.cuda.synchronize()
+    assert bool((c == k).all())
+    assert bool((d == 2 * k).all())
+
+
 def test_captured(torch: Any) -> None:
     """A sequence with temporaries becomes a graph, which reads what the arrays hold when it is launched."""
     module: Any = tlx.compile(centred(), "nvidia")
@@ -158,5 +221,21 @@ def test_wrong_arrays(torch: Any) -> None:
         module.f(x[:2], y, c)
     with pytest.raises(ArgumentError, match="aligned"):
         module.f(torch.zeros(M * K + 1, device="cuda", dtype=torch.bfloat16)[1:].view(M, K), y, c)
-    with pytest.raises(ArgumentError, match="numpy array"):
+    with pytest.raises(
+        ArgumentError, match=r"argument 0 \(%x\): expected an array of the device or of numpy, got list"
+    ):
         module.f([1], y, c)
+    with pytest.raises(ArgumentError, match=r"got a torch\.Tensor in the host's memory; copy it to the device first"):
+        module.f(x.cpu(), y, c)
+    with pytest.raises(ArgumentError, match=r"argument 0 \(%x\): the array cannot be used on the device"):
+        module.f(x.to_sparse(), y, c)
+
+
+def test_pinned_tensors(torch: Any) -> None:
+    """The device reads and writes memory of the host that is pinned."""
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y = (torch.randn(s).pin_memory() for s in ((M, K), (K, N)))
+    c = torch.full((M, N), torch.nan).pin_memory()
+    module.f(x, y, c)
+    torch.cuda.synchronize()
+    torch.testing.assert_close(c, x @ y, rtol=1e-4, atol=1e-4)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import pytest
 import tlx
 from tests.nvidia import on_emulator
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
-from tests.nvidia.programs import normal, with_grids
+from tests.nvidia.programs import Array, integers, normal, with_grids
 from tlx.api.call import ArgumentError
 from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
 
@@ -105,15 +107,10 @@ def test_calls_of_jax_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
 def test_runs_of_onnx_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    onnx: Any = pytest.importorskip("onnx")
     on_emulator.on_emulator(monkeypatch)
-    emulated, helper = EmulatedDevice(""), onnx.helper
+    emulated = EmulatedDevice("")
     w = normal((32, 16), np.float32)
-    places = [helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", (8, 32)), ("y", (8, 16)))]
-    weights = [onnx.numpy_helper.from_array(w, "w")]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", places[:1], places[1:], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
-    session = tlx.onnx.InferenceSession(model, target=with_grids(device=lambda: emulated))
+    session = tlx.onnx.InferenceSession(product_model(w), target=with_grids(device=lambda: emulated))
     x = normal((8, 32), np.float32, 1)
     on_device = OwnedArray(emulated.codes[-1], x.shape, x.dtype, 7)
     on_device.fill(x)
@@ -122,3 +119,115 @@ def test_runs_of_onnx_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     assert y.stream == 7
     assert emulated.codes[-1].streams == {7}
     np.testing.assert_allclose(np.asarray(y), x @ w, rtol=1e-4, atol=1e-4)
+
+
+def product_model(w: Array) -> bytes:
+    """A model of ONNX: x, of 8 rows, times a weight."""
+    onnx: Any = pytest.importorskip("onnx")
+    helper, k, n = onnx.helper, *w.shape
+    places = [helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", (8, k)), ("y", (8, n)))]
+    weights = [onnx.numpy_helper.from_array(w, "w")]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", places[:1], places[1:], weights)
+    model: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
+    return model
+
+
+def called_by_jax(w: Array, target: Target) -> Callable[[Any, Any], Any]:
+    """A product with a weight: a function of x and a stream."""
+    pytest.importorskip("jax")
+
+    def times(x: Any) -> Any:
+        return x @ w
+
+    jitted = tlx.jax.jit(times, target=target)
+    return lambda x, stream: jitted(x, stream=stream)
+
+
+def called_by_onnx(w: Array, target: Target) -> Callable[[Any, Any], Any]:
+    """The same."""
+    session = tlx.onnx.InferenceSession(product_model(w), target=target)
+    return lambda x, stream: session.run(None, {"x": x}, stream=stream)[0]
+
+
+def called_as_a_graph(w: Array, target: Target) -> Callable[[Any, Any], Any]:
+    """The same."""
+    graph = tlx.Graph("product")
+    graph.output(graph.parameter("x", (8, len(w))) @ graph.weight("w", w), "y")
+    code = graph.compile(target)
+    return lambda x, stream: code(x, stream=stream)
+
+
+CALLED: Final = [called_by_jax, called_by_onnx, called_as_a_graph]
+
+
+@pytest.mark.nvidia
+@pytest.mark.parametrize("called", CALLED)
+def test_calls_in_streams_of_torch(called: Callable[..., Any]) -> None:
+    """One stream computes the array, another one runs the kernels, a third one takes the result to another call.
+
+    Results are freed while they may still be used, in the order of their streams.
+    """
+    torch: Any = pytest.importorskip("torch")
+    w = integers((64, 64), np.float32)
+    call = called(w, with_grids())
+    large = torch.randn(4096, 4096, device="cuda")
+    kept = torch.from_numpy(integers((8, 64), np.float32, 1)).cuda()
+    x = torch.zeros_like(kept)
+    call(x, None)
+    first, second, third = (torch.cuda.Stream() for _ in range(3))
+    for _ in range(3):
+        x.zero_()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(first):
+            for _ in range(5):
+                torch.matmul(large, large)
+            x.copy_(kept)
+            y = call(x, second)
+            x.zero_()  # in the order of this stream, which waits for the call
+        z = call(y, third.cuda_stream)
+        with torch.cuda.stream(third):
+            seen = torch.as_tensor(z, device="cuda").clone()
+        del y, z
+        call(x, second)
+        torch.cuda.synchronize()
+        np.testing.assert_array_equal(seen.cpu().numpy(), kept.cpu().numpy() @ w @ w)
+
+
+@pytest.mark.parametrize("called", CALLED)
+def test_code_for_a_cpu_takes_no_stream(called: Callable[..., Any]) -> None:
+    call, x = called(np.eye(16, dtype=np.float32), find_target("native")), normal((8, 16), np.float32)
+    np.testing.assert_array_equal(call(x, None), x)
+    with pytest.raises(ArgumentError, match="stream: the code is for a CPU, where calls take no stream"):
+        call(x, 0)
+
+
+@pytest.mark.parametrize("called", CALLED)
+def test_code_for_a_cpu_refuses_arrays_of_a_device(called: Callable[..., Any]) -> None:
+    class OnDevice:
+        shape, dtype, ndim = (8, 16), np.dtype(np.float32), 2
+
+        def __array__(self, *_: Any, **__: Any) -> None:
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    call = called(np.eye(16, dtype=np.float32), find_target("native"))
+    with pytest.raises(ArgumentError, match="not an array: can't convert cuda:0 device type tensor to numpy"):
+        call(OnDevice(), None)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_streams_are_handles_or_objects_of_other_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_emulator.on_emulator(monkeypatch)
+    emulated = EmulatedDevice("")
+    call = called_as_a_graph(np.eye(16, dtype=np.float32), with_grids(device=lambda: emulated))
+    x = normal((8, 16), np.float32)
+    for stream in (
+        4,
+        SimpleNamespace(cuda_stream=4),
+        SimpleNamespace(ptr=4),
+        SimpleNamespace(__cuda_stream__=lambda: (0, 4)),
+    ):
+        emulated.codes[-1].streams.clear()
+        np.testing.assert_array_equal(call(x, stream), x)
+        assert emulated.codes[-1].streams == {4}
+    with pytest.raises(ArgumentError, match=r"stream: expected the driver's handle, .*, got str 'fast'"):
+        call(x, "fast")

@@ -17,6 +17,7 @@ import pytest
 import tlx
 from tests.nvidia.programs import function, lowered, tensor
 from tests.semantics.llvm.elementwise_programs import Program
+from tlx.diagnostics import LoweringError
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
 from tlx.lower.legalize.math.library import LIBRARY
@@ -174,3 +175,54 @@ def test_every_elementwise_function_has_code() -> None:
     text = lowered("".join(f for f in functions if re.search(r"@llvm\.(?!tensor|fpto)", f)))
     assembly = emit_code(with_platform(text, "nvptx64-nvidia-cuda"), "asm", 0, cpu="sm_80").decode()
     assert ".extern .func" not in assembly
+
+
+_PLAIN: Final = """
+define void @plain(ptr %x, ptr %y, ptr %z, i32 %n) {
+  %a = load <6 x float>, ptr %x, align 4
+  %b = load <6 x float>, ptr %y, align 4
+  %power = call <6 x float> @llvm.pow.v6f32(<6 x float> %a, <6 x float> %b)
+  %whole = call <6 x float> @llvm.powi.v6f32.i32(<6 x float> %a, i32 %n)
+  %sine = call <6 x float> @llvm.sin.v6f32(<6 x float> %b)
+  %first = extractelement <6 x float> %a, i32 0
+  %log = call float @llvm.log.f32(float %first)
+  %remainder = frem <6 x float> %b, %a
+  %s = fadd <6 x float> %power, %whole
+  %t = fadd <6 x float> %sine, %remainder
+  %u = fadd <6 x float> %s, %t
+  store <6 x float> %u, ptr %z, align 4
+  %end = getelementptr float, ptr %z, i64 6
+  store float %log, ptr %end, align 4
+  ret void
+}
+declare <6 x float> @llvm.pow.v6f32(<6 x float>, <6 x float>)
+declare <6 x float> @llvm.powi.v6f32.i32(<6 x float>, i32)
+declare <6 x float> @llvm.sin.v6f32(<6 x float>)
+declare float @llvm.log.f32(float)
+"""
+
+
+@pytest.mark.parametrize("beside", ["", "a kernel"])
+def test_functions_without_tensor_operations(beside: str) -> None:
+    """They stay functions, in which the library's are replaced; LLVM compiles them for GPUs, and here for this CPU."""
+    y = "\n  store <32 x float> %v, ptr %y\n"
+    tensors = tensor("a", "x", "float", (4, 8)) + f"  %v = call <32 x float> @llvm.tensor.exp(token %a){y}"
+    text = lowered(_PLAIN + (function(["x", "y"], tensors) if beside else ""))
+    assembly = emit_code(with_platform(text, "nvptx64-nvidia-cuda"), "asm", 2, "sm_80").decode()
+    assert ".visible .func plain(" in assembly
+    x, n = np.array([0.3, 1.0, 2.5, 7.0, 0.9, 1e3], np.float32), 3
+    y = np.array([-2.5, 0.0, 1.5, 20.0, 100.0, 2.0], np.float32)
+    z = np.zeros(7, np.float32)
+    plain = text[: text.index("ptx_kernel")].rpartition("define")[0] if beside else text
+    functions = "".join(re.findall(r"(?ms)^define internal .*?^}$", text)) if beside else ""
+    module: Any = tlx.compile(plain.replace('target triple = "nvptx64-nvidia-cuda"', "") + functions)
+    module.plain(x, y, z, n)
+    np.testing.assert_allclose(z[:6], x**y + x**n + np.sin(y) + np.fmod(y, x), rtol=1e-6)
+    np.testing.assert_allclose(z[6], np.log(x[0]), rtol=1e-6)
+
+
+def test_functions_of_other_types_are_refused_with_their_place() -> None:
+    text = "define fp128 @f(fp128 %x) {\n  %y = call fp128 @llvm.exp.f128(fp128 %x)\n  ret fp128 %y\n}\n"
+    with pytest.raises(LoweringError, match="exp of fp128 is not implemented for targets with grids") as caught:
+        lowered(text)
+    assert "test.ll:2:3: error:" in caught.value.render()

@@ -524,7 +524,10 @@ def _described(value: object) -> str:
     array = _array(value)
     if array is not None:
         return f"{array.dtype} array of shape {array.shape}"
-    return f"{type(value).__name__} {value!r}"[:80]
+    kind, shape = type(value), getattr(value, "shape", None)
+    if isinstance(shape, tuple):  # an array of another library, whose text may be long
+        return f"{kind.__module__}.{kind.__qualname__} of shape {tuple(cast('tuple[Any, ...]', shape))}"
+    return f"{kind.__name__} {value!r}"[:80]
 
 
 def _array(value: object) -> Array | None:

@@ -2,7 +2,7 @@
 
     y = torch.empty(512, 256, device=x.device)
     layer(x, w, bias, y)                            kernels are launched; the call does not wait for them
-    layer(x, w, bias, y, stream=stream.cuda_stream)
+    layer(x, w, bias, y, stream=torch.cuda.current_stream())
 
 A numpy array is copied to the device before the kernels run and, where the function stores to it, back after them.
 """
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from math import prod
+from operator import itemgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
 from tlx.llvm.codegen import emit_code
-from tlx.target.grid_unit import DeviceArray
+from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import ALIGNMENT, FunctionLaunches, Launch, LaunchArgument, TensorMap, table_of
 
 if TYPE_CHECKING:
@@ -43,8 +45,36 @@ _SCALARS: Final[dict[str, Any]] = {
     "i64": ctypes.c_int64,
 }
 _MOST_LAYOUTS: Final = 64
+_ARRAY: Final = "an array of the device or of numpy"
+_REPEATED: Final = 16
+"""Calls with the same addresses after which one is recorded, which takes as long as ten of them."""
+_MOST_RECORDED: Final = 8
+_NO_TEMPORARIES: Final = Temporaries((), 0)
 _HOST: Final = (1, 3, 11)  # of dlpack.h: `kDLCPU`, and pinned memory: `kDLCUDAHost`, `kDLROCMHost`
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
+
+
+def stream_handle(stream: object) -> int:
+    """The driver's handle of a stream: an int, or a stream of PyTorch, CuPy, or a library with `__cuda_stream__`.
+
+    None is the default stream.
+
+    Raises:
+        ArgumentError: It is no stream.
+    """
+    if stream is None:
+        return 0
+    if isinstance(stream, int):
+        return stream
+    for name in ("cuda_stream", "ptr"):  # of PyTorch and CuPy, which is quicker than the protocol
+        if isinstance(handle := getattr(stream, name, None), int):
+            return handle
+    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
+        return int(protocol()[1])
+    if hasattr(stream, "getPtr"):  # of cuda-bindings
+        return int(cast("Any", stream))
+    expected = "expected the driver's handle, an int, or a stream of PyTorch or CuPy"
+    raise ArgumentError(f"stream: {expected}, got {type(stream).__name__} {stream!r}")
 
 
 class DeviceFunction(CompiledFunction):
@@ -61,16 +91,18 @@ class DeviceFunction(CompiledFunction):
         self._count = len(prototype.parameters)
         # Host arrays are copied to where they are aligned, results as well.
         parameters = [replace(parameter, align=1, is_result=False) for parameter in prototype.parameters]
-        self._parameters = [(p, isinstance(p.type, PointerType)) for p in parameters]
-        self._frames: list[_Frame] = []
-        self._known: list[set[Hashable]] = [set() for _ in prototype.parameters]
+        self._parameters, self._frames = parameters, list[_Frame]()
+        self._known: list[set[Hashable]] = [set() for _ in parameters]
+        are_pointers = [isinstance(parameter.type, PointerType) for parameter in parameters]
+        self._pointers = [(number, self._known[number]) for number, is_one in enumerate(are_pointers) if is_one]
+        self._numbers = [(number, parameters[number]) for number, is_one in enumerate(are_pointers) if not is_one]
 
-    def __call__(self, *arguments: Any, stream: int = 0) -> None:
+    def __call__(self, *arguments: Any, stream: object = None) -> None:
         """Launch the function's kernels.
 
         Args:
             *arguments: Arrays of the device or of numpy, which are C-contiguous, and numbers.
-            stream: The stream in whose order kernels run and memory is copied, as the driver's handle.
+            stream: The stream in whose order kernels run and memory is copied.
 
         Raises:
             ArgumentError: An argument does not fit.
@@ -78,13 +110,16 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
-        with self._device.current():
-            values = self._quick_values(arguments, stream)
-            if values is not None:
-                self._launch(values, stream)
+        handle = 0 if stream is None else stream_handle(stream)
+        device = self._device
+        with device.current():
+            values, others = self._values(arguments, handle)
+            if not others:
+                self._launch(values, handle)
                 return
-            with HostCopies(self._device, stream) as copies:
-                self._launch(self._values(arguments, copies), stream)
+            with HostCopies(device, handle) as copies:
+                self._complete(values, others, arguments, copies)
+                self._launch(values, handle)
 
     def captured(self, *arguments: Any) -> CapturedCall:
         """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
@@ -98,55 +133,67 @@ class DeviceFunction(CompiledFunction):
         """
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
+        for number, _ in self._pointers:
+            if self.array_of(arguments[number]) is None:
+                raise ArgumentError(f"{self._place(number)}: a captured call takes arrays of the device")
         copies = HostCopies(self._device, 0)
-        for number, (parameter, is_pointer) in enumerate(self._parameters):
-            if is_pointer and self.array_of(arguments[number]) is None:
-                raise ArgumentError(f"argument {number} ({parameter.name}): a captured call takes arrays of the device")
         with self._device.current():
-            values = self._values(arguments, copies)
+            values, others = self._values(arguments, 0)
+            self._complete(values, others, arguments, copies)
             work = self._device.capture(lambda stream: self._launch(values, stream))
-        return CapturedCall(self._device, work, copies.keep)
+        return CapturedCall(self._device, work, [*arguments, *copies.keep])
 
-    def _quick_values(self, arguments: Sequence[Any], stream: int) -> list[Any] | None:
-        """As `_values`, if arrays like these have been checked before, and need neither copies nor waiting."""
-        values: list[Any] = []
-        for number, (parameter, is_pointer) in enumerate(self._parameters):
-            value = arguments[number]
-            if not is_pointer:
-                values.append(_scalar(number, parameter, value))
-                continue
-            array = value.quick(stream) if isinstance(value, OwnedArray) else self._device.quick(value, stream)
-            if array is None or array[1] not in self._known[number] or array[0] % ALIGNMENT:
-                return None
-            values.append(array[0])
-        return values
+    def _values(self, arguments: Sequence[Any], stream: int) -> tuple[list[Any], list[int]]:
+        """The values of the parameters, numbers and addresses on the device, as far as they are known quickly.
 
-    def _values(self, arguments: Sequence[Any], copies: HostCopies) -> list[Any]:
-        """The values of the parameters: addresses on the device, and numbers."""
-        values: list[Any] = []
-        for number, (parameter, is_pointer) in enumerate(self._parameters):
-            value = arguments[number]
-            if not is_pointer:
-                values.append(_scalar(number, parameter, value))
+        Returns:
+            The values, and the numbers of the other arguments: arrays whose like has not been checked before, or that
+            need copies or waiting. Their values are the arguments themselves.
+        """
+        values, others, quick = list(arguments), list[int](), self._device.quick
+        for number, known in self._pointers:
+            value = values[number]
+            array = value.quick(stream) if type(value) is OwnedArray else quick(value, stream)
+            if array is not None and array[1] in known and not array[0] % ALIGNMENT:
+                values[number] = array[0]
+            else:
+                others.append(number)
+        for number, parameter in self._numbers:
+            values[number] = _scalar(number, parameter, values[number])
+        return values, others
+
+    def _complete(self, values: list[Any], others: Iterable[int], arguments: Sequence[Any], copies: HostCopies) -> None:
+        """Find the addresses of the arguments that `_values` has left."""
+        host: list[tuple[int, Array]] = []
+        for number in others:
+            parameter, value = self._parameters[number], arguments[number]
+            try:
+                array = self.array_of(value, copies.stream)
+            except (AssertionError, BufferError, RuntimeError, TypeError, ValueError) as error:  # of other libraries
+                raise ArgumentError(f"{self._place(number)}: the array cannot be used on the device: {error}") from None
+            if array is None:
+                if not isinstance(value, np.ndarray):
+                    raise ArgumentError(f"{self._place(number)}: expected {_ARRAY}, got {_described(value)}")
+                data: Array = checked_argument(number, parameter, value)
+                copies.add(data, written=parameter.written)
+                host.append((number, data))
                 continue
-            array = self.array_of(value, copies.stream)
-            if array is not None:
-                layout = array[1:5]
-                if layout not in self._known[number] or array.address % ALIGNMENT:
-                    _check(number, parameter, array)
-                    self._remember(number, layout)
-                again = value.quick if isinstance(value, OwnedArray) else partial(self._device.quick, value)
-                if (quick := again(copies.stream)) is not None:
-                    self._remember(number, quick[1])
-                copies.take(array)
-                values.append(array.address)
-                continue
-            data: Array = checked_argument(number, parameter, value)
-            address = copies.address_of(data, written=parameter.written)
+            layout = array[1:5]
+            if layout not in self._known[number] or array.address % ALIGNMENT:
+                _check(number, parameter, array)
+                self._remember(number, layout)
+            again = value.quick if isinstance(value, OwnedArray) else partial(self._device.quick, value)
+            if (quick := again(copies.stream)) is not None:
+                self._remember(number, quick[1])
+            copies.take(array)
+            values[number] = array.address
+        for number, data in host:
+            values[number] = address = copies.address_of(data)
             if address % ALIGNMENT:
-                raise _alignment_error(f"argument {number} ({parameter.name})")
-            values.append(address)
-        return values
+                raise _alignment_error(self._place(number))
+
+    def _place(self, number: int) -> str:
+        return f"argument {number} ({self._parameters[number].name})"
 
     def _remember(self, number: int, layout: Hashable) -> None:
         """Remember that arrays of some shape, strides and elements fit a parameter."""
@@ -184,21 +231,27 @@ class DeviceFunction(CompiledFunction):
 
     def _launch(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
-        device, temporaries = self._device, list[int]()
-        frame = self._frames.pop() if self._frames else _Frame(self._launches, self._device)
-        failed = True
+        device, sizes = self._device, self._launches.temporaries
+        temporaries = device.reserve(sizes, stream) if sizes else _NO_TEMPORARIES
         try:
-            for size in self._launches.temporaries:
-                temporaries.append(device.allocate(size, stream))
-            for launch, pointers in frame.filled(values, temporaries):
-                blocks = launch.grid if isinstance(launch.grid, int) else _product(values, launch.grid)
-                if blocks:
-                    device.launch(launch, blocks, pointers, stream)
-            failed = False
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(self._launches, device)
+        try:
+            all_values = (*values, *temporaries.addresses)
+            if frame.records and not (stream and device.is_capturing(stream)):
+                frame.repeat(all_values, stream)
+            else:
+                frame.launch(all_values, stream)
+        except BaseException:
+            if sizes:
+                with suppress(TlxError):  # the first error is the one to report
+                    device.release(temporaries, stream)
+            raise
         finally:
             self._frames.append(frame)
-            if temporaries:
-                _free(device, temporaries, stream, failed=failed)
+        if sizes:
+            device.release(temporaries, stream)
 
 
 class SizedFunction(CompiledFunction):
@@ -215,10 +268,10 @@ class SizedFunction(CompiledFunction):
     ) -> None:
         self.prototype, self._sizes, self._compiled = prototype, sizes, compiled
         self._count = len(prototype.parameters)
-        self._known: dict[tuple[int, ...], DeviceFunction] = {}
-        self._compiling = Lock()
+        self._known: dict[tuple[int, ...], _ForSizes] = {}
+        self._uses, self._compiling = count(), Lock()
 
-    def __call__(self, *arguments: Any, stream: int = 0) -> None:
+    def __call__(self, *arguments: Any, stream: object = None) -> None:
         """Launch the kernels for the sizes that are passed; see `DeviceFunction`.
 
         Raises:
@@ -242,19 +295,28 @@ class SizedFunction(CompiledFunction):
             raise self._count_error(len(arguments))
         parameters = self.prototype.parameters
         sizes = tuple(int(_scalar(n, parameters[n], arguments[n]).value) for n in self._sizes)
-        known = self._known.get(sizes)
-        return known if known is not None else self._new(sizes)
+        known = self._known.get(sizes) or self._new(sizes)
+        known.last_use = next(self._uses)
+        return known.function
 
-    def _new(self, sizes: tuple[int, ...]) -> DeviceFunction:
-        """The function for some sizes, compiled once, whatever threads call it."""
+    def _new(self, sizes: tuple[int, ...]) -> _ForSizes:
+        """The function for some sizes, compiled once, whatever threads call it; the least recently used one goes."""
         with self._compiling:
             known = self._known.get(sizes)
             if known is None:
-                known = self._compiled(dict(zip(self._sizes, sizes, strict=True)))
+                known = _ForSizes(self._compiled(dict(zip(self._sizes, sizes, strict=True))), next(self._uses))
                 if len(self._known) >= _MOST_LAYOUTS:
-                    del self._known[next(iter(self._known))]
+                    del self._known[min(self._known, key=lambda sizes: self._known[sizes].last_use)]
                 self._known[sizes] = known
             return known
+
+
+@dataclass(slots=True)
+class _ForSizes:
+    """A function for some sizes, and when it was last called, as the number of a call."""
+
+    function: DeviceFunction
+    last_use: int
 
 
 class OwnedArray:
@@ -328,14 +390,14 @@ class CapturedCall:
     def __init__(self, code: DeviceCode, work: Callable[[int], None], keep: Sequence[object]) -> None:
         self._code, self._work, self._keep = code, work, keep
 
-    def __call__(self, *, stream: int = 0) -> None:
+    def __call__(self, *, stream: object = None) -> None:
         """Make the call again, in the order of a stream.
 
         Raises:
             TlxError: The device refuses it.
         """
         with self._code.current():
-            self._work(stream)
+            self._work(stream_handle(stream))
 
 
 def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:
@@ -363,13 +425,22 @@ class _FilledLaunch(NamedTuple):
 class _Frame:
     """Memory for the arguments of a function's launches, which one call at a time uses.
 
+    Calls that pass the same addresses again and again are recorded: launching the record takes less time than launching
+    several kernels.
+
     Args:
         function: The launches.
         device: The code.
+
+    Attributes:
+        records: Whether calls are recorded: there are several kernels, and all that they are passed is addresses.
     """
 
     def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
-        self._launches: list[_FilledLaunch] = []
+        self._device, self._launches = device, list[_FilledLaunch]()
+        self._counts: dict[object, int] = {}
+        self._least_count = _REPEATED
+        self._recorded: dict[object, Callable[[int], None]] = {}
         count = len(function.parameters)
         for launch in function.launches:
             cells = [_memory_of(argument, function, device) for argument in launch.arguments]
@@ -386,22 +457,53 @@ class _Frame:
                 else:
                     filled.maps.append((number, cell, place, argument.offset))
             self._launches.append(filled)
+        has_numbers = any(launch.numbers or not isinstance(launch.launch.grid, int) for launch in self._launches)
+        places = {place for launch in self._launches for _, place, _ in launch.addresses}
+        places |= {place for launch in self._launches for *_, place, _ in launch.maps}
+        self.records = device.has_default_stream and len(self._launches) > 1 and bool(places) and not has_numbers
+        self._addresses_in: Callable[[Sequence[Any]], object] = itemgetter(*places or (0,))
 
-    def filled(self, values: Sequence[Any], temporaries: Sequence[int]) -> Iterator[tuple[Launch, Any]]:
-        """Each launch with an array of pointers to its arguments."""
-        places: list[Any] = [*values, *temporaries]
+    def launch(self, values: Sequence[Any], stream: int) -> None:
+        """Launch the kernels with the values of parameters and temporaries."""
         for launch, pointers, addresses, numbers, maps in self._launches:
             for cell, place, offset in addresses:
-                cell.value = places[place] + offset
+                cell.value = values[place] + offset
             for number, cell, place, offset in maps:
-                pointers[number] = cell.encoded_for(places[place] + offset)
+                pointers[number] = cell.encoded_for(values[place] + offset)
             for cell, place in numbers:
-                value = places[place]
+                value = values[place]
                 if isinstance(cell, ctypes.Array):
                     cell[:] = value
                 else:
                     cell.value = getattr(value, "value", value)
-            yield launch, pointers
+            blocks = launch.grid if isinstance(launch.grid, int) else _product(values, launch.grid)
+            if blocks:
+                self._device.launch(launch, blocks, pointers, stream)
+
+    def repeat(self, values: Sequence[Any], stream: int) -> None:
+        """Launch the kernels, as they were recorded if calls with these addresses were."""
+        addresses = self._addresses_in(values)
+        recorded = self._recorded.get(addresses)
+        if recorded is not None:
+            recorded(stream)
+            return
+        self.launch(values, stream)
+        count = self._counts.get(addresses, 0) + 1
+        if len(self._counts) >= _MOST_LAYOUTS:
+            self._counts.clear()
+        self._counts[addresses] = count
+        if count >= self._least_count:
+            self._record(addresses, values)
+
+    def _record(self, addresses: object, values: Sequence[Any]) -> None:
+        del self._counts[addresses]
+        if len(self._recorded) >= _MOST_RECORDED:
+            del self._recorded[next(iter(self._recorded))]
+            self._least_count *= 2  # calls with many sets of addresses, in turn, spend little time on records
+        try:
+            self._recorded[addresses] = self._device.capture(partial(self.launch, values))
+        except TlxError:
+            self.records = False  # the call itself has been made
 
 
 class _MapCell:
@@ -442,8 +544,8 @@ def _cell(type_: str) -> Any:
 class HostCopies:
     """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
 
-    Arrays that are views of the same memory share a copy, in which the first of them is aligned. Where an array of the
-    device is used in the order of another stream, the call waits for that stream, which waits for the call at the end.
+    Arrays that overlap share a copy, in which the first of them is aligned. Where an array of the device is used in the
+    order of another stream, the call waits for that stream, which waits for the call at the end.
 
     Args:
         device: The code that is called.
@@ -456,8 +558,9 @@ class HostCopies:
 
     def __init__(self, device: DeviceCode, stream: int) -> None:
         self._device, self.stream = device, stream
-        self._copies: dict[tuple[int, int], tuple[int, int]] = {}  # what is allocated, and where the copy begins
-        self._written: list[tuple[int, int]] = []
+        self._added: list[_HostSpan] = []
+        self._distances: dict[int, int] | None = None  # from an address on the host to that on the device
+        self._allocated: list[int] = []
         self._others: list[int] = []
         self.keep: list[object] = []
 
@@ -469,19 +572,46 @@ class HostCopies:
             self._device.order(other, self.stream)
             self._others.append(other)
 
-    def address_of(self, array: Array, *, written: bool) -> int:
-        """The address on the device of an array's first element."""
-        low, high = bounds = memory_bounds(array)
-        distance = array_address(array) - low
-        if bounds not in self._copies:
-            before = -distance % ALIGNMENT
-            allocated = self._device.allocate(before + high - low, self.stream)
-            self._copies[bounds] = allocated, allocated + before
-            self._device.upload(allocated + before, low, high - low, self.stream)
-            self.keep.append(array)
-        if written and bounds not in self._written:
-            self._written.append(bounds)
-        return self._copies[bounds][1] + distance
+    def add(self, array: Array, *, written: bool, whole: bool = False) -> None:
+        """Note an array to be copied, before the first `address_of`.
+
+        Args:
+            array: The array.
+            written: Whether to copy it back at the end.
+            whole: Whether to copy all memory that it is a view of.
+        """
+        low, high = memory_bounds(array) if whole else _extent(array)
+        self._added.append(_HostSpan(low, high, len(self._added), array_address(array), written))
+        self.keep.append(array)
+
+    def address_of(self, array: Array) -> int:
+        """The address on the device of the first element of an array that was added."""
+        if self._distances is None:
+            self._distances = self._copied()
+        address = array_address(array)
+        return address + self._distances[address]
+
+    def table(self, array: Array) -> int:
+        """The address of a copy of an array that was not added, and that the kernels only read."""
+        self.keep.append(array)
+        return array_address(array) + self._copy(array_address(array), array_address(array) + array.nbytes)
+
+    def _copied(self) -> dict[int, int]:
+        """Copy what was added."""
+        distances: dict[int, int] = {}
+        for spans in _sharing(self._added):
+            first = min(spans, key=lambda span: span.number)
+            distance = self._copy(spans[0].low, max(span.high for span in spans), first.address)
+            distances |= {span.address: distance for span in spans}
+        return distances
+
+    def _copy(self, low: int, high: int, aligned: int | None = None) -> int:
+        """Copy memory to where one of its addresses is aligned; returns the distance to the copy."""
+        before = -((low if aligned is None else aligned) - low) % ALIGNMENT
+        allocated = self._device.allocate(before + high - low, self.stream)
+        self._allocated.append(allocated)
+        self._device.upload(allocated + before, low, high - low, self.stream)
+        return allocated + before - low
 
     def __enter__(self) -> Self:
         return self
@@ -490,21 +620,49 @@ class HostCopies:
         failed = True
         try:
             if kind is None:
-                for low, high in self._written:
-                    self._device.download(low, self._copies[low, high][1], high - low, self.stream)
+                distances = self._distances or {}
+                for low, high, distance in {(s.low, s.high, distances[s.address]) for s in self._added if s.written}:
+                    self._device.download(low, low + distance, high - low, self.stream)
                 for other in self._others:
                     self._device.order(self.stream, other)
                 failed = False
         finally:
-            allocated = [allocated for allocated, _ in self._copies.values()]
-            _free(self._device, allocated, self.stream, failed=failed)
+            for address in self._allocated:
+                with suppress(TlxError) if failed else nullcontext():  # the first error is the one to report
+                    self._device.free(address, self.stream)
 
 
-def _free(device: DeviceCode, addresses: Iterable[int], stream: int, *, failed: bool) -> None:
-    """Free memory; after a failure without errors, which would hide the first one."""
-    for address in addresses:
-        with suppress(TlxError) if failed else nullcontext():
-            device.free(address, stream)
+class _HostSpan(NamedTuple):
+    """Memory of the host.
+
+    Attributes:
+        low: Its first byte.
+        high: One past its last.
+        number: How many were added before.
+        address: The first element of the array that is in it.
+        written: Whether it is copied back.
+    """
+
+    low: int
+    high: int
+    number: int
+    address: int
+    written: bool
+
+
+def _sharing(spans: Iterable[_HostSpan]) -> list[list[_HostSpan]]:
+    """Spans that share a copy: they overlap, or follow each other such that both can be aligned."""
+    groups: list[list[_HostSpan]] = []
+    high = 0
+    for span in sorted(spans):
+        follows = span.low == high and groups and (span.address - groups[-1][0].address) % ALIGNMENT == 0
+        if groups and (span.low < high or follows):
+            groups[-1].append(span)
+            high = max(high, span.high)
+        else:
+            groups.append([span])
+            high = span.high
+    return groups
 
 
 def is_on_device(value: object) -> bool:
@@ -517,11 +675,24 @@ def memory_bounds(array: Array) -> tuple[int, int]:
     """First and one past the last byte of the memory that an array is a view of."""
     while isinstance(array.base, np.ndarray):
         array = array.base
+    return _extent(array)
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    """First and one past the last byte of an array's elements."""
     if array.size == 0:
         return array_address(array), array_address(array)
     steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
     low = array_address(array) + sum(step for step in steps if step < 0)
     return low, array_address(array) + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def _described(value: object) -> str:
+    """A value that is no array, and what to do about a tensor of another library."""
+    kind = type(value)
+    if hasattr(value, "__dlpack__"):
+        return f"a {kind.__module__}.{kind.__qualname__} in the host's memory; copy it to the device first"
+    return f"{kind.__name__} {value!r}"[:80]
 
 
 def _scalar(number: int, parameter: Parameter, value: Any) -> Any:

@@ -55,7 +55,9 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
     grid = grid_of(target)
     assert grid is not None
     device = grid.device()
-    changes = {"cpu": options.cpu or device.processor, "triple": options.triple or foreign_triple(target)}
+    device.check_processor(options.cpu)
+    known = options.cpu if options.cpu != "native" else ""
+    changes = {"cpu": known or device.processor, "triple": options.triple or foreign_triple(target)}
     changed = options.updated(**changes)
     keyed = CacheInput(source.data, source.name)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tlx.api.files import InputFormat
     from tlx.lower.options import Options
     from tlx.lower.remarks import Remarks
+    from tlx.target.target import Target
 
 _CHECK_HELP: Final = (
     "Interpret the input and the output of every stage on N sets of random data (default: 3), and compare."
@@ -137,13 +138,19 @@ def _result(
     name = files.ir_name(file, reading)
     if not options.triple and not triple_of(text):
         options = replace(options, triple=foreign_triple(target))
-    if not options.cpu:
-        options = replace(options, cpu=find_target(target).processor)
+    options = replace(options, cpu=_processor(options.cpu, find_target(target)))
     if runs is None or not pipeline.has_work(text):
         lowered = pipeline.lower_text(text, name, target, options=options, is_compiled=emits)
     else:
         lowered = _checked(text, name, target, options, runs)
     return _emitted(lowered, name, emission, options)
+
+
+def _processor(cpu: str, target: Target) -> str:
+    """The processor to compile for; `native` is that of this machine's device."""
+    if cpu == "native" and target.grid is not None:
+        return target.grid.device().processor
+    return cpu or target.processor
 
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tlx.api.call import ArgumentError, PreparedFunction
-from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.api.device import DeviceFunction, OwnedArray, stream_handle
 from tlx.graph.core import FLOAT32, listed
 from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
@@ -79,13 +79,12 @@ class GraphFunction:
     prepared: PreparedFunction | None = None
     weights: tuple[OwnedArray, ...] = ()
 
-    def __call__(self, *arrays: Any, stream: int = 0) -> Any:
+    def __call__(self, *arrays: Any, stream: object = None) -> Any:
         """The results for an array for each parameter, in order of declaration.
 
         Args:
             *arrays: The arrays.
-            stream: On a device, the stream in whose order kernels run and new arrays are allocated and freed, as the
-                driver's handle.
+            stream: On a device, the stream in whose order kernels run and new arrays are allocated and freed.
 
         Returns:
             A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
@@ -93,7 +92,8 @@ class GraphFunction:
             the memory of the device for which the graph is compiled, new arrays are, too.
 
         Raises:
-            ArgumentError: There are too few or too many arrays, or one has another shape or element type.
+            ArgumentError: There are too few or too many arrays, one has another shape or element type, or a stream is
+                passed to code for a CPU.
         """
         passed = [i for i in self.inputs if i.array is None]
         if len(arrays) != len(passed):
@@ -101,7 +101,9 @@ class GraphFunction:
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
         if isinstance(self.call, DeviceFunction):
             given = dict(zip((i.name for i in passed), arrays, strict=True))
-            return self._called_on_device(self.call, given, stream)
+            return self._called_on_device(self.call, given, stream_handle(stream))
+        if stream is not None:
+            raise ArgumentError("stream: the code is for a CPU, where calls take no stream; leave it out")
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
         results = [np.empty(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
@@ -111,14 +113,15 @@ class GraphFunction:
             self.call(*(by_name[i.name] if i.array is None else i.array for i in self.inputs), *new)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def is_resident(self, value: object, stream: int = 0) -> bool:
+    def is_resident(self, value: object, stream: object = None) -> bool:
         """Whether an object is an array in the memory of the device for which the graph is compiled.
 
         Args:
             value: The object.
             stream: The stream in which the array is about to be used.
         """
-        return isinstance(self.call, DeviceFunction) and self.call.array_of(value, stream) is not None
+        call = self.call
+        return isinstance(call, DeviceFunction) and call.array_of(value, stream_handle(stream)) is not None
 
     def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], stream: int) -> Any:
         stays, passed, new = False, list[Any](), list[Any]()
@@ -326,7 +329,10 @@ def _attributes(declared: Input) -> str:
 
 
 def _checked(expected: Input, array: Any) -> Array:
-    data = np.asarray(array)
+    try:
+        data = np.asarray(array)
+    except (TypeError, ValueError, RuntimeError) as error:  # of PyTorch, for tensors on a GPU
+        raise ArgumentError(f"{expected.name}: not an array: {error}") from None
     if data.shape != expected.shape or data.dtype != expected.dtype:
         message = (
             f"{expected.name}: expected {expected.dtype.name} array of shape {listed(expected.shape)}, "

@@ -21,12 +21,13 @@ from tlx.llvm.triples import triple_of
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
 from tlx.lower.knobs import TrackedKnobSource
 from tlx.lower.legalize import legalize
+from tlx.lower.legalize.math.grid_library import calls_library
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
 from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
-from tlx.target.lookup import added_features, resolve_target
+from tlx.target.lookup import added_features, find_target, resolve_target
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
@@ -144,7 +145,7 @@ def lower_text(
     Raises:
         TlxError: See `lower`.
     """
-    if options.print_after is None and not has_work(text):
+    if options.print_after is None and not has_work(text) and not _needs_library(text, target):
         if target != "native":
             has_features = options.features or options.cpu or added_features(target)  # else any architecture will do
             _resolved(target, options, (options.triple or triple_of(text)) if has_features else "")
@@ -198,6 +199,11 @@ def has_work(text: str) -> bool:
     if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE, CONSTANT, MARKER)):
         return True
     return concerns_front_ends(text) or has_large_vectors(text)
+
+
+def _needs_library(text: str, target: Target | str) -> bool:
+    """Whether functions without tensor operations call functions for which the target's LLVM has no code."""
+    return calls_library(text) and (find_target(target) if isinstance(target, str) else target).grid is not None
 
 
 def steps() -> list[PipelineStep]:

@@ -168,8 +168,26 @@ class DeviceArray(NamedTuple):
         return True
 
 
+class Temporaries(NamedTuple):
+    """Memory for the temporaries of a call.
+
+    Attributes:
+        addresses: Where each of them is.
+        size: Bytes of the block in which they are.
+    """
+
+    addresses: tuple[int, ...]
+    size: int
+
+
 class DeviceCode(Protocol):
-    """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one."""
+    """Code loaded on a device. Operations run in the order of a stream, given by its handle; 0: the default one.
+
+    Attributes:
+        has_default_stream: Whether all threads have the same default stream, which cannot be captured then.
+    """
+
+    has_default_stream: bool
 
     def current(self) -> AbstractContextManager[None]:
         """Makes the device's context the thread's current one; inside of it, the other functions are called."""
@@ -206,6 +224,18 @@ class DeviceCode(Protocol):
 
     def free(self, address: int, stream: int) -> None:
         """Free memory."""
+        ...
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """Memory for the temporaries of one call, given by their bytes, for what it launches in the stream.
+
+        Raises:
+            TlxError: There is not enough memory.
+        """
+        ...
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Give them back, when everything that uses them has been launched."""
         ...
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
@@ -246,6 +276,10 @@ class DeviceCode(Protocol):
         """
         ...
 
+    def is_capturing(self, stream: int) -> bool:
+        """Whether what is launched in a stream is recorded, by whomever."""
+        ...
+
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:
         """Record what a function does in the order of the stream that it is given.
 
@@ -272,6 +306,14 @@ class Device(Protocol):
     @property
     def name(self) -> str:
         """Its maker's name for it."""
+        ...
+
+    def check_processor(self, processor: str) -> None:
+        """Check that code for a processor, given by LLVM's name, runs on the device.
+
+        Raises:
+            UsageError: It does not.
+        """
         ...
 
     def load(self, assembly: str, launches: Sequence[FunctionLaunches]) -> DeviceCode:

@@ -127,6 +127,7 @@ class Target:
         matrix: Matrix unit, if there is one.
         grid: The grid of blocks of threads, for machines that run kernels as such.
         grids: Grids of processors that have another one, by LLVM's names.
+        too_old: Processors that LLVM knows, and that lack instructions of the target.
         processor: The processor that code is generated for where none is named, by LLVM's name; empty for any.
 
     Cost model:
@@ -198,6 +199,7 @@ class Target:
     matrix: MatrixUnit | None = None
     grid: GridUnit | None = None
     grids: Mapping[str, GridUnit] = field(default_factory=dict[str, GridUnit])
+    too_old: tuple[str, ...] = ()
     processor: str = ""
 
     caches: Caches = field(default_factory=Caches)
@@ -270,9 +272,14 @@ class Target:
         Optional features, caches, and the core's throughput become the processor's.
 
         A target of several versions is unchanged: its program detects the processor at run time.
+
+        Raises:
+            UsageError: The processor is too old.
         """
         if self.versions:
             return self
+        if cpu in self.too_old:
+            raise UsageError(f"processor '{cpu}' is too old for target {self.name} ({self.title})")
         if cpu in self.grids:
             return replace(self, grid=self.grids[cpu])
         processor = self.cpus.get(cpu)

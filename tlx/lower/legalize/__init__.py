@@ -33,7 +33,7 @@ from tlx.lower.context import (
 )
 from tlx.lower.legalize.backend.bfloat import without_bfloat
 from tlx.lower.legalize.backend.vectors import leave_out_vectors, replace_operations, split_widened
-from tlx.lower.legalize.math.grid_library import replace_library_functions
+from tlx.lower.legalize.math.grid_library import replace_library_functions, with_library
 from tlx.lower.legalize.math.small_floats import replace_small_conversions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.vector import VectorLegalizer
@@ -58,7 +58,7 @@ def legalize(module: Module, context: LoweringContext) -> Module:
             kernel_context = replace(context, target=context.target_of(module, function))
             kernels[function.name] = _legalize_kernel(module, function, kernel_context)
     if context.target.grid is not None:
-        replace_library_functions(module)
+        replace_library_functions(module, context.target)
     replace_small_conversions(module, context.target)
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
@@ -68,6 +68,8 @@ def legalize(module: Module, context: LoweringContext) -> Module:
     leave_out_vectors(module, own, context.target)
     split_widened(module, context.target)
     _finish(module, context)
+    if context.target.grid is not None:
+        module = with_library(module, context.target)
     triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)
     return module if has_bfloat(triple) else without_bfloat(module, context.target)
 

@@ -25,7 +25,7 @@ from tlx.ir.control_flow import FunctionLoops, Loop
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import definitions
+from tlx.ir.rewrite import definitions, uses
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import TensorOp, analyse
 from tlx.ir.types import PointerType, VectorType
@@ -283,6 +283,12 @@ class HostFunction:
             return
         elif instruction.opcode != "call" or not (callee in ("free", "llvm.trap") or callee.startswith(_IGNORED)):
             is_elementwise = callee.startswith("llvm.") and isinstance(instruction.type, VectorType)
+            if instruction.opcode == "load":
+                readers = [use.instruction for use in uses(self.function).get(str(instruction.result), [])]
+                at = next((reader for reader in (instruction, *readers) if reader.span is not None), instruction)
+                is_element = at.opcode == "extractelement"
+                what = "an element of a tensor, as a number," if is_element else "a value that is read from memory"
+                raise refused(what, at, "store or broadcast a tensor of one element instead")
             if not is_elementwise:
                 what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
                 raise refused(what, instruction, "keep such code in a function of its own, for the processor")

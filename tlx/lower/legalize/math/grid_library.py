@@ -16,11 +16,15 @@ m 2^(a - b) may have thousands of bits, a few zeros are appended at a time::
     for the next s of a - b:  r = r 2^s mod n                  r < n < 2^24 of floats: s is 40; of doubles 11
 
 Results are exact, also for bfloat and half, which are extended: a remainder has no bits below those of x and y.
+
+Kernels compute `exp`, `sin` and the like as vector code. Functions without tensor operations are not lowered; in these,
+such calls become calls to internal functions, too, as LLVM has no code for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,26 +32,61 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
+from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.rewrite import replace_uses
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FunctionType, Type, VectorType, function_of
 from tlx.ir.values import Constant, Global, Keyword, Value
+from tlx.lower.legalize.elementwise import emit_math
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic
 from tlx.lower.legalize.math.library import LIBRARY
+from tlx.lower.operations import MATH_INTRINSICS
+from tlx.target.target import Target
 
 _FREM: Final = "frem"
+_IN_TEXT: Final = re.compile(rf"\bfrem\b|@llvm\.(?:{'|'.join(sorted({*LIBRARY, *MATH_INTRINSICS}))})\.")
 
 
-def replace_library_functions(module: Module) -> None:
-    """Replace `frem` and calls to functions of the C library in all functions of a module for a grid.
+def calls_library(text: str) -> bool:
+    """Whether a text has `frem` or calls functions for which LLVM has no code on grids."""
+    return _IN_TEXT.search(text) is not None
+
+
+def replace_library_functions(module: Module, target: Target) -> None:
+    """Replace `frem` and calls to functions of the C library in the parsed functions of a module for a grid.
 
     Raises:
         LoweringError: There is a call to a function of a type that there is no code for.
     """
-    library = _Library(module)
+    _replace(module, target, LIBRARY)
+
+
+def with_library(module: Module, target: Target) -> Module:
+    """A lowered module, or a new one without calls to the library in the functions that were not lowered.
+
+    Raises:
+        LoweringError: As for `replace_library_functions`.
+        ParseError: Such a function is not LLVM assembly.
+    """
+    if not any(isinstance(item, Raw) and calls_library(item.text) for item in module.items):
+        return module
+    changed = module
+    for text in (module.source.text, str(module)):  # the first has the places for errors
+        changed = parse(text, module.source.name, _is_plain)
+        _replace(changed, target, {*LIBRARY, *MATH_INTRINSICS})
+    return changed
+
+
+def _is_plain(function: str) -> bool:
+    """Whether a function, as a text, is not lowered, and calls the library."""
+    return calls_library(function) and not needs_lowering(function)
+
+
+def _replace(module: Module, target: Target, names: Container[str]) -> None:
+    library = _Library(module, target)
     for function in list(module.functions):
         for block in function.blocks:
             for instruction in list(block.instructions):
-                name = _library_function(instruction)
+                name = _library_function(instruction, names)
                 if name:
                     b = Builder(module, function, block, block.instructions.index(instruction))
                     b.debug, b.span = instruction.debug_location, instruction.span
@@ -57,13 +96,13 @@ def replace_library_functions(module: Module) -> None:
     library.define()
 
 
-def _library_function(instruction: Instruction) -> str:
-    """The function that an instruction becomes; empty if it is none. LLVM multiplies for constant `powi`."""
+def _library_function(instruction: Instruction, names: Container[str]) -> str:
+    """The one of these functions that an instruction becomes, or none. LLVM multiplies for constant `powi`."""
     if instruction.opcode == _FREM:
         return _FREM
     prefix, _, name = (instruction.callee or "").strip('"').partition(".")
     name = name.split(".")[0]
-    if prefix != "llvm" or name not in LIBRARY or instruction.opcode != "call":
+    if prefix != "llvm" or name not in names or instruction.opcode != "call":
         return ""
     return "" if name == "powi" and isinstance(instruction.args[1], Constant) else name
 
@@ -73,6 +112,7 @@ class _Library:
     """The functions that are called, which are defined when all uses are replaced."""
 
     module: Module
+    target: Target
     names: dict[tuple[str, FunctionType], str] = field(default_factory=dict[tuple[str, FunctionType], str])
 
     def apply(self, b: Builder, name: str, operands: Sequence[Value]) -> Value:
@@ -112,6 +152,10 @@ class _Library:
         parameters = [(parameter, "", letter) for parameter, letter in zip(type_.params, "xy", strict=False)]
         function = new_function(self.module, own, parameters, "nounwind", result=type_.result)
         b = Builder(self.module, function)
+        if name not in LIBRARY:
+            x = b.insert_element(Keyword(VectorType(1, type_.result), "poison"), function.arguments[0].value, 0)
+            b.ret(b.extract_element(emit_math(b, self.target, name, type_.result, x), 0))
+            return
         registers = [_register(b, argument.value) for argument in function.arguments]
         number = b.extract_element(LIBRARY[name](LaneArithmetic(b, 1, DOUBLE), *registers), 0)
         b.ret(number if type_.result == DOUBLE else b.cast("fptrunc", number, type_.result))

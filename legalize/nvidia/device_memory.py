@@ -1,0 +1,144 @@
+"""Memory of a device, allocated in the order of streams from a memory pool of TLX's own.
+
+The driver's default pool returns free memory at every synchronisation, so that the next allocation maps memory again.
+This pool keeps some of it. Temporaries of calls in the default stream are not even freed: each call takes the block
+that an earlier one has left, whose kernels come before its own in that stream. Other streams leave no block, because
+what they launch may be captured in a graph, which runs later and anywhere, and because a new stream may have the handle
+of a destroyed one.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from itertools import accumulate
+from threading import Lock
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import WeakValueDictionary
+
+from tlx.diagnostics import TlxError
+from tlx.target.grid_unit import Temporaries
+
+_HELD_BYTES: Final = 256 << 20
+"""Free memory that the pool keeps beyond a synchronisation."""
+_BLOCK_BYTES: Final = 64 << 20
+"""Most bytes of a block that is kept for the default stream."""
+_ALIGNMENT: Final = 256
+_THREADS_HAVE_STREAMS: Final = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
+"""Environment variable by which cuda-bindings gives each thread a default stream of its own."""
+
+
+def has_default_stream() -> bool:
+    """Whether all threads have the same default stream."""
+    return os.environ.get(_THREADS_HAVE_STREAMS, "0") in ("", "0")
+
+
+class _Device(Protocol):
+    """The part of `NvidiaDevice` that is used here."""
+
+    driver: Any
+    number: Any
+    context: Any
+
+    def call(self, name: str, *arguments: Any, about: str = "") -> Any: ...
+
+
+class DeviceMemory:
+    """The pool of a device, and the blocks that calls in the default stream have left; its context is current.
+
+    Args:
+        device: The device.
+    """
+
+    def __init__(self, device: _Device) -> None:
+        self._device, self._call, self._pool = device, device.call, _pool_of(device)
+        self._keeps = has_default_stream()
+        self._blocks: list[_Block] = []
+
+    def allocate(self, size: int, stream: int) -> int:
+        """Allocate by `cuMemAllocFromPoolAsync`."""
+        arguments = (max(1, size), self._pool, stream)
+        return int(self._call("cuMemAllocFromPoolAsync", *arguments, about=f"allocating {size} bytes"))
+
+    def free(self, address: int, stream: int) -> None:
+        """Free by `cuMemFreeAsync`."""
+        self._call("cuMemFreeAsync", address, stream)
+
+    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+        """Memory for the temporaries of one call."""
+        offsets, size = _layout(sizes)
+        block = self._left(size) if not stream and self._keeps else None
+        if block is None:
+            block = _Block(self.allocate(size, stream), size)
+        base = block.address
+        return Temporaries(tuple([base + offset for offset in offsets]), block.size)
+
+    def release(self, temporaries: Temporaries, stream: int) -> None:
+        """Keep the block for the default stream's next call, or free it."""
+        block = _Block(temporaries.addresses[0], temporaries.size)
+        if not stream and self._keeps and block.size <= _BLOCK_BYTES:
+            self._blocks.append(block)
+        else:
+            self.free(block.address, stream)
+
+    def _left(self, size: int) -> _Block | None:
+        """The block that an earlier call has left; one that is too small is freed."""
+        try:
+            block = self._blocks.pop()
+        except IndexError:
+            return None
+        if block.size >= size:
+            return block
+        self.free(block.address, 0)
+        return None
+
+    def __del__(self) -> None:
+        with suppress(TlxError, AttributeError):
+            self._call("cuCtxPushCurrent", self._device.context)
+            for block in self._blocks:
+                self.free(block.address, 0)
+            self._call("cuMemPoolDestroy", self._pool)
+            self._call("cuCtxPopCurrent")
+
+
+class _Block(NamedTuple):
+    """A block of memory."""
+
+    address: int
+    size: int
+
+
+@cache
+def _layout(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """Offsets of temporaries in a block, which are aligned, and its bytes."""
+    ends = list(accumulate((max(_ALIGNMENT, size + -size % _ALIGNMENT) for size in sizes), initial=0))
+    return tuple(ends[:-1]), ends[-1]
+
+
+def _pool_of(device: _Device) -> Any:
+    """A new pool of a device's memory, which keeps some of what is freed."""
+    kinds, call = device.driver, device.call
+    properties = kinds.CUmemPoolProps()
+    properties.allocType = kinds.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = kinds.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = int(device.number)
+    pool = call("cuMemPoolCreate", properties, about="a pool of memory")
+    threshold = kinds.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    call("cuMemPoolSetAttribute", pool, threshold, kinds.cuuint64_t(_HELD_BYTES))
+    return pool
+
+
+_MEMORIES: Final = WeakValueDictionary[tuple[int, int], DeviceMemory]()
+"""By the driver and its context, while code is loaded there."""
+_MAKING: Final = Lock()
+
+
+def memory_of(device: _Device) -> DeviceMemory:
+    """The memory that all code on a device shares, while there is some; the device's context is current."""
+    with _MAKING:
+        key = id(device.driver), int(device.context)
+        memory = _MEMORIES.get(key)
+        if memory is None:
+            memory = _MEMORIES[key] = DeviceMemory(device)
+        return memory
