@@ -19,7 +19,7 @@ _POWER10: Final = (*_POWER9, "power10-vector")
 POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
 _COSTS: Final = KernelCosts(l2_vector=0.05)
 """The second-level cache delivers 64 bytes a cycle."""
-_LIMITS: Final = KernelLimits(least_k_unroll=2, loads_ahead=28, registers_ahead=(16, 4))
+_LIMITS: Final = KernelLimits(least_k_unroll=2, loads_ahead=28, registers_ahead=(16, 2))
 """LXVWSX, which repeats a word, has no displacement, so that a loop has many integer instructions.
 
 LLVM's models of POWER9 and Power10 hold 44 micro-operations and retire them in order: a product that waits for its load

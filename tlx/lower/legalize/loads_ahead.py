@@ -33,7 +33,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import add_incoming, definitions, rename_incoming, set_operand, uses
+from tlx.ir.rewrite import add_incoming, definitions, remove_dead, rename_incoming, set_operand, uses
 from tlx.ir.transform import renamed
 from tlx.ir.types import LABEL, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value
@@ -81,6 +81,7 @@ def load_ahead(module: Module, function: Function, blocks: Sequence[Block], targ
         loop = _counted_loop(function, block, defined)
         if loop is None:
             continue
+        _merge_bitcasts(function, block)
         operands, free = _operands(loop), _registers(loop, target) - len(loop.sums)
         fitting = (ahead for ahead in range(most, 0, -1) if _live(operands, len(loop.products), ahead) <= free)
         if places := _Places.of(operands, len(loop.products), next(fitting, 0)):
@@ -151,6 +152,24 @@ def _products(block: Block, sums: Sequence[Instruction]) -> list[Instruction]:
             if instruction.opcode not in _BROADCASTS:
                 products.append(instruction)
     return products
+
+
+def _merge_bitcasts(function: Function, block: Block) -> None:
+    """Give a register one value for each type, instead of a bitcast for each use, as if each were another register."""
+    sources: dict[str, Value] = {}
+    values: dict[tuple[str, str], Value] = {}
+    bitcasts = [instruction for instruction in block.instructions if instruction.opcode == "bitcast"]
+    for bitcast in bitcasts:
+        operand = bitcast.operands[0]
+        source = sources.get(str(operand), operand)
+        sources[str(bitcast.value)] = source
+        values.setdefault((str(source), str(source.type)), source)
+        values.setdefault((str(source), str(bitcast.type)), bitcast.value)
+    for instruction in block.instructions:
+        for index, operand in enumerate(instruction.operands):
+            if (source := sources.get(str(operand))) is not None:
+                set_operand(instruction, index, values[str(source), str(operand.type)])
+    remove_dead(function, bitcasts)
 
 
 @dataclass(eq=False)
