@@ -54,6 +54,7 @@ class _CountedLoop:
         exit: Name of the block after it.
         index: The phi that counts.
         first: Its first value.
+        length: By how much it grows in all iterations.
         step: The sum of the index and a constant.
         bound: The comparison of that sum with the end.
         sums: The other phis, all of registers.
@@ -65,6 +66,7 @@ class _CountedLoop:
     exit: str
     index: Instruction
     first: Value
+    length: int
     step: Instruction
     bound: Instruction
     sums: list[Instruction]
@@ -112,7 +114,7 @@ def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instru
     if not sums or not all(isinstance(phi.type, VectorType) for phi in sums):
         return None
     products = _products(block, sums)
-    return _CountedLoop(block, entered_from, end.targets[1], index, first, step, bound, sums, products)
+    return _CountedLoop(block, entered_from, end.targets[1], index, first, length, step, bound, sums, products)
 
 
 def _keeps_memory(instruction: Instruction) -> bool:
@@ -317,6 +319,11 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
 
     last = Block(function.names.fresh(f"{block.name.removesuffix('.loop')}.last"))
     last.label = f"\n\n{last.name}:"
+    each = loop.step.operands[1]
+    assert isinstance(each, ConstInt)
+    b = Builder(module, function, loop.before, len(loop.before.instructions) - 1)
+    end = b.add(loop.first, (loop.length - 1) // each.value * each.value)  # without the loop's index, which may be dead
+    ends[str(loop.index.result)] = end
     values = {**ends, **{str(i.result): following.values[str(i.result)] for i in carried}}
     peeled = _Iteration(function, defined, values)
     _emit_products(loop, peeled, places.here)
@@ -331,8 +338,7 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
     rename_incoming(function, [loop.exit], block.name, last.name)
 
     loop.before.instructions[-1:-1] = entering.instructions
-    b = Builder(module, function, loop.before, len(loop.before.instructions) - 1)
-    set_operand(loop.bound, 1, b.sub(loop.bound.operands[1], loop.step.operands[1]))
+    set_operand(loop.bound, 1, end)
     set_operand(block.terminator, 2, last.value)
     block.instructions = [*phis, loop.step, *here.instructions]
     function.blocks.insert(function.blocks.index(block) + 1, last)
