@@ -76,8 +76,8 @@ def _narrow_half(b: Builder, floats: Value) -> Value:
 
 _REGISTERS: Final = 56
 """Of 64: with more, LLVM 19 and 22 spill sums of float."""
-_VMX_REGISTERS: Final = 32
-"""Those that instructions of VMX, such as VMSUMUBM, use."""
+_VMX_REGISTERS: Final = 29
+"""Of the 32 that instructions of VMX, such as VMSUMUBM, use: if operands take all, LLVM 19 and 22 copy some of them."""
 _vmsummbm: Final = partial(_multiply_sum, "vmsummbm", _BYTES)
 
 

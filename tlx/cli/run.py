@@ -131,11 +131,12 @@ def _load(path: str) -> Array:
     import numpy as np
 
     try:
-        return np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except OSError as error:
         raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
     except (ValueError, EOFError) as error:
         raise UsageError(f"'{path}' is not a .npy file: {error}") from None
+    return array.view(_dtype("bfloat16")) if array.dtype == np.dtype("V2") else array  # numpy does not save the name
 
 
 def _number(text: str) -> int | float:

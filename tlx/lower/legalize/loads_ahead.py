@@ -33,7 +33,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import add_incoming, definitions, rename_incoming, set_operand, uses
+from tlx.ir.rewrite import add_incoming, definitions, remove_dead, rename_incoming, set_operand, uses
 from tlx.ir.transform import renamed
 from tlx.ir.types import LABEL, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value
@@ -54,6 +54,7 @@ class _CountedLoop:
         exit: Name of the block after it.
         index: The phi that counts.
         first: Its first value.
+        length: By how much it grows in all iterations.
         step: The sum of the index and a constant.
         bound: The comparison of that sum with the end.
         sums: The other phis, all of registers.
@@ -65,6 +66,7 @@ class _CountedLoop:
     exit: str
     index: Instruction
     first: Value
+    length: int
     step: Instruction
     bound: Instruction
     sums: list[Instruction]
@@ -81,6 +83,7 @@ def load_ahead(module: Module, function: Function, blocks: Sequence[Block], targ
         loop = _counted_loop(function, block, defined)
         if loop is None:
             continue
+        _merge_bitcasts(function, block)
         operands, free = _operands(loop), _registers(loop, target) - len(loop.sums)
         fitting = (ahead for ahead in range(most, 0, -1) if _live(operands, len(loop.products), ahead) <= free)
         if places := _Places.of(operands, len(loop.products), next(fitting, 0)):
@@ -111,7 +114,7 @@ def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instru
     if not sums or not all(isinstance(phi.type, VectorType) for phi in sums):
         return None
     products = _products(block, sums)
-    return _CountedLoop(block, entered_from, end.targets[1], index, first, step, bound, sums, products)
+    return _CountedLoop(block, entered_from, end.targets[1], index, first, length, step, bound, sums, products)
 
 
 def _keeps_memory(instruction: Instruction) -> bool:
@@ -151,6 +154,24 @@ def _products(block: Block, sums: Sequence[Instruction]) -> list[Instruction]:
             if instruction.opcode not in _BROADCASTS:
                 products.append(instruction)
     return products
+
+
+def _merge_bitcasts(function: Function, block: Block) -> None:
+    """Give a register one value for each type, instead of a bitcast for each use, as if each were another register."""
+    sources: dict[str, Value] = {}
+    values: dict[tuple[str, str], Value] = {}
+    bitcasts = [instruction for instruction in block.instructions if instruction.opcode == "bitcast"]
+    for bitcast in bitcasts:
+        operand = bitcast.operands[0]
+        source = sources.get(str(operand), operand)
+        sources[str(bitcast.value)] = source
+        values.setdefault((str(source), str(source.type)), source)
+        values.setdefault((str(source), str(bitcast.type)), bitcast.value)
+    for instruction in block.instructions:
+        for index, operand in enumerate(instruction.operands):
+            if (source := sources.get(str(operand))) is not None:
+                set_operand(instruction, index, values[str(source), str(operand.type)])
+    remove_dead(function, bitcasts)
 
 
 @dataclass(eq=False)
@@ -298,6 +319,11 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
 
     last = Block(function.names.fresh(f"{block.name.removesuffix('.loop')}.last"))
     last.label = f"\n\n{last.name}:"
+    each = loop.step.operands[1]
+    assert isinstance(each, ConstInt)
+    b = Builder(module, function, loop.before, len(loop.before.instructions) - 1)
+    end = b.add(loop.first, (loop.length - 1) // each.value * each.value)  # without the loop's index, which may be dead
+    ends[str(loop.index.result)] = end
     values = {**ends, **{str(i.result): following.values[str(i.result)] for i in carried}}
     peeled = _Iteration(function, defined, values)
     _emit_products(loop, peeled, places.here)
@@ -312,8 +338,7 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
     rename_incoming(function, [loop.exit], block.name, last.name)
 
     loop.before.instructions[-1:-1] = entering.instructions
-    b = Builder(module, function, loop.before, len(loop.before.instructions) - 1)
-    set_operand(loop.bound, 1, b.sub(loop.bound.operands[1], loop.step.operands[1]))
+    set_operand(loop.bound, 1, end)
     set_operand(block.terminator, 2, last.value)
     block.instructions = [*phis, loop.step, *here.instructions]
     function.blocks.insert(function.blocks.index(block) + 1, last)

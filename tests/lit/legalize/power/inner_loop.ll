@@ -6,7 +6,7 @@
 ; RUN: clang-19 --target=powerpc64le-linux-gnu -mcpu=pwr9 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=pwr9 --bound=1.1 | FileCheck %s --implicit-check-not="stack {{[1-9]}}" --implicit-check-not=xxlor
 ;
-; CHECK: xvmaddasp v 64
+; CHECK: xvmaddasp v 88
 ; CHECK: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
