@@ -118,3 +118,14 @@ def test_heads_are_split_and_joined_without_copies() -> None:
     joined = g.transpose(scores @ values, (1, 0, 2)).reshape(64, 128)
     g.output(joined @ w)
     assert _buffers(g) == {"dot", "reshape"} or len(_buffers(g)) == 2
+
+
+@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize("stop", [(8, 5), (5, 8), (3, 3)])
+def test_the_beginning_of_a_result_is_stored(target: str, stop: tuple[int, int]) -> None:
+    """Dimensions that a type crops by padding are none of those that the result is computed in."""
+    g = Graph("f")
+    x = g.parameter("x", (8, 8))
+    g.output(g.slice(x @ x, (0, 0), stop, (1, 1)))
+    g.output(g.slice(g.relu(x), (0, 0), stop, (1, 1)))
+    assert validate(g.text(), target, runs=1) == []

@@ -159,6 +159,13 @@ def test_sorts_take_zeros_of_both_signs_for_equal() -> None:
     assert built(program, [array]).compile()(array)[1].tolist() == [0, 1, 3, 4, 2]
 
 
+def test_softmax_along_the_first_dimension_has_a_reference() -> None:
+    """Without its algebraic simplifier, XLA adds up other elements than those that it divides."""
+    x, y = Variable("x", (2, 2, 33, 33), "float32", 2), Variable("y", (2, 2, 33, 33), "float32", is_exact=False)
+    softmax = replace(applied_once("softmax", x, results=[y], axis=0), is_rounded=True, epsilon=2.0**-23)
+    check_graph(program_of([softmax], x, results=[y]), check_on("generic", 0), quiet)
+
+
 def test_the_gradient_of_a_dilated_convolution_has_a_reference() -> None:
     """XLA's algebraic simplifier ends the process."""
     x, w = Variable("x", (3, 2, 8, 2), "float32", 2), Variable("w", (3, 2, 2, 4), "float32", 2)

@@ -10,9 +10,9 @@ from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import remove_dead
+from tlx.ir.rewrite import remove_dead, replace_uses
 from tlx.ir.tensors.inference import analyse
-from tlx.ir.types import I8, Type
+from tlx.ir.types import I8, PointerType, Type
 from tlx.ir.values import Value
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.memory.planner import choose_allocators, plan_memory
@@ -28,6 +28,7 @@ from tlx.lower.to_tiles.kernels import (
     insert_fences,
 )
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
+from tlx.lower.to_tiles.pack.copies import find_constant_copies
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments
 from tlx.lower.to_tiles.parallel.region import share_teams
@@ -38,6 +39,7 @@ from tlx.lower.to_tiles.parallel.worksharing import (
     privatize_loops,
 )
 from tlx.lower.to_tiles.problem import Gemm, Operand
+from tlx.lower.to_tiles.remarks import size_in_words
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.lower.to_tiles.select.recipe import Recipe
@@ -97,13 +99,42 @@ class _FunctionLowering:
     def __init__(self, kernels: KernelCache, function: Function, prepared: PreparedArguments | None = None) -> None:
         self.kernels, self.function, self.prepared = kernels, function, prepared
         self.target = kernels.context.target_of(kernels.module, function)
-        self.loops, self.snapshot = FunctionLoops(function), FunctionSnapshot(analyse(kernels.module, function))
-        self.hoist_points = HoistPoints(kernels.module, self.loops)
-        stores = [op for op in self.snapshot.tensors.ops if op.intrinsic.name == "store"]
-        self.matches = [match_store(self.snapshot, op) for op in stores]
+        self._analyse()
+        if prepared is not None and not self.target.versions and self._prepare_copies(prepared):
+            self._analyse()
         if kernels.context.options.bf16_intermediates == "float":
             self._keep_floats()
         self.calls: dict[int, list[Instruction]] = defaultdict(list)
+
+    def _analyse(self) -> None:
+        """Find the trees."""
+        module, function = self.kernels.module, self.function
+        self.loops, self.snapshot = FunctionLoops(function), FunctionSnapshot(analyse(module, function))
+        self.hoist_points = HoistPoints(module, self.loops)
+        stores = [op for op in self.snapshot.tensors.ops if op.intrinsic.name == "store"]
+        self.matches = [match_store(self.snapshot, op) for op in stores]
+
+    def _prepare_copies(self, prepared: PreparedArguments) -> bool:
+        """Have the preparation copy constant arguments; whether there are such copies."""
+        kernels = self.kernels.inner if self.kernels.uses_threads else self.kernels
+        copies = list(find_constant_copies(prepared, self.matches))
+        for copy in copies:
+            match, name = copy.match, str(copy.buffer.result)
+            at = prepared.reserve(copy.place, ("copy", name), copy.size)
+            kernel = kernels.of(match.problem, self.target, match.store)
+            facts_of(kernel, match.problem, self.target).add_tree([*match.consumed, match.store])
+            prepared.pack(copy.place, at, kernel)
+            block = next(block for block in self.function.blocks if copy.buffer in block.instructions)
+            b = Builder(self.kernels.module, self.function, block, block.instructions.index(copy.buffer))
+            address, type_ = prepared.address(b, copy.place, at), copy.buffer.value.type
+            pointee = type_.pointee if isinstance(type_, PointerType) else None
+            replace_uses(self.function, name, address if pointee is None else b.retype(address, pointee))
+            block = self.snapshot.block_of[id(match.store)]
+            block.instructions.remove(match.store)
+            remove_dead(self.function, [*match.consumed, copy.buffer])
+            text = f"copy of {size_in_words(copy.size)} made once, by @{prepared.preparation}"
+            self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
+        return bool(copies)
 
     def lower(self) -> None:
         """Replace all trees."""

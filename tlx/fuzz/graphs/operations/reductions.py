@@ -98,7 +98,9 @@ def _draw_softmax(d: Draw) -> Drawn | None:
 
 
 def _jax_softmax(j: Any, x: Any, axis: int) -> Any:
-    return j.nn.softmax(_wide(x), axis).astype(x.dtype)
+    # Along the last dimension: with the options of references, jaxlib 0.10.2 computes the sum along others wrongly.
+    rows = j.nn.softmax(j.np.moveaxis(_wide(x), axis, -1), -1)
+    return j.np.moveaxis(rows, -1, axis).astype(x.dtype)
 
 
 def _wide(x: Any) -> Any:

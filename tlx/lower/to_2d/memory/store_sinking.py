@@ -196,7 +196,7 @@ def _store_of_permutation(operands: OperandViews, op: TensorOp, token: Tensor, p
     type_, result = op.result, permute.result
     if permute.intrinsic.name not in PERMUTATIONS or type_ is None or result is None:
         return None
-    if type_.is_padded or result.is_padded or token.type.shape != type_.shape:
+    if type_.is_padded or result.is_padded or token.type.is_padded or token.type.shape != type_.shape:
         return None
     sunk = _only_store(operands, permute)
     target = unpermuted_view(sunk.target, permute) if sunk is not None else None

@@ -69,20 +69,22 @@ _DEREFERENCEABLE: Final = re.compile(r"\bdereferenceable(?:_or_null)?\(\d+\)\s*"
 
 @dataclass(frozen=True, slots=True)
 class ConstantPlace:
-    """A place at a constant distance from an argument that is constant over calls.
+    """A place at a constant distance from an argument that is constant over calls, or from its prepared block.
 
     Attributes:
         argument: Number of the argument.
         offset: Distance in bytes.
+        is_prepared: Whether it is in the block.
     """
 
     argument: int
     offset: int
+    is_prepared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Packing:
-    """A call of a packing kernel: from a place in the array to an offset in the prepared block."""
+    """A call of a packing kernel, or of one that copies: from a place to an offset in the prepared block."""
 
     place: ConstantPlace
     at: int
@@ -133,7 +135,13 @@ class PreparedArguments:
 
     def place(self, pointer: Value) -> ConstantPlace | None:
         """The place that a pointer refers to; None for pointers elsewhere or at an unknown distance."""
-        return _place(self.function, definitions(self.function), self.sizes, pointer)
+        defined = definitions(self.function)
+        found = _place(self.function, defined, self.sizes, pointer)
+        if found is not None or not self._steps:
+            return found
+        base, offset = _base(defined, pointer)
+        number = next((number for number, block in self._blocks.items() if block == base), None)
+        return None if number is None or offset is None else ConstantPlace(number, offset, is_prepared=True)
 
     # Panels ----------------------------------------------------------------------------------------------------
 
@@ -244,7 +252,8 @@ class PreparedArguments:
             places = [(step.place, step.at)] if isinstance(step, _Packing) else step.blocks
             passed: list[Value] = []
             for place, at in places:
-                passed += [_offset(b, blocks[place.argument], at), _offset(b, arrays[place.argument], place.offset)]
+                source = (blocks if place.is_prepared else arrays)[place.argument]
+                passed += [_offset(b, blocks[place.argument], at), _offset(b, source, place.offset)]
             kernel = step.kernel if isinstance(step, _Packing) else module.function(step.function.preparation)
             call_function(b, kernel, [_retyped(b, p, a.type) for p, a in zip(passed, kernel.arguments, strict=True)])
         b.ret()
@@ -347,20 +356,24 @@ def _place(
     function: Function, defined: Mapping[str, Instruction], constant: Collection[int], pointer: Value
 ) -> ConstantPlace | None:
     """The place in a constant argument that a pointer refers to."""
+    base, offset = _base(defined, pointer)
+    names = {function.arguments[number].name: number for number in constant}
+    number = names.get(base.name) if isinstance(base, Local) else None
+    return None if number is None or offset is None else ConstantPlace(number, offset)
+
+
+def _base(defined: Mapping[str, Instruction], pointer: Value) -> tuple[Value, int | None]:
+    """The value that no instruction defines from which a pointer is derived, and the distance; None if unknown."""
     offset = 0
     for _ in range(len(defined) + 1):
-        if not isinstance(pointer, Local):
-            return None
-        definition = defined.get(pointer.name)
+        definition = defined.get(pointer.name) if isinstance(pointer, Local) else None
         if definition is None:
-            break
+            return pointer, offset
         step = gep_offset(definition) if definition.opcode == "getelementptr" else 0
         if definition.opcode not in _SAME_OBJECT or step is None:
-            return None
+            break
         offset, pointer = offset + step, definition.operands[0]
-    names = {function.arguments[number].name: number for number in constant}
-    number = names.get(pointer.name) if isinstance(pointer, Local) else None
-    return None if number is None else ConstantPlace(number, offset)
+    return pointer, None
 
 
 @dataclass(eq=False)

@@ -1,0 +1,138 @@
+"""Copies of constant arguments are made by the preparation, and by it alone; results are the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.tools import quick_by_target, require_openmp, runs
+from tlx.api.validation import validate
+from tlx.evaluate.machine import Machine
+from tlx.graph import Graph
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+
+Array = NDArray[Any]
+_TARGETS: Final = ("avx512", "avx2", "amx", "generic")
+_DTYPES: Final = ("float32", "bfloat16", "float64", "float16")
+
+
+def _convolutions(dtype: str, channels: int = 40, size: tuple[int, int] = (4, 5)) -> Graph:
+    """Convolutions whose images and filters both have channels first, as in ONNX."""
+    rng = np.random.default_rng(0)
+    g = Graph("f")
+    x = g.parameter("x", (1, channels, *size), dtype)
+    for number in range(2):
+        weights = rng.integers(-2, 3, (channels, channels, 3, 3)) / 8
+        w = g.weight(f"w{number}", weights.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype))
+        x = g.relu(g.convolution(x, w, padding=[(1, 1), (1, 1)]))
+    g.output(x)
+    return g
+
+
+def _bodies(text: str, **options: Any) -> dict[str, str]:
+    """The bodies of the functions that are not kernels, after all trees have become calls of kernels."""
+    module = str(lower(parse(text), "avx512", options=Options(stop_after="to-tiles", **options)))
+    return dict(re.findall(r"(?ms)^define void @([\w.]+)\(.*?^(.*?)^}", module))
+
+
+@pytest.mark.parametrize("options", [{}, {"workspace": "arena"}, {"threads": "openmp", "thread_cycles": 0}])
+def test_the_preparation_reorders_filters(options: dict[str, Any]) -> None:
+    bodies = _bodies(_convolutions("float32").text(), **options)
+    assert bodies["f.prepare"].count("@tlx.transpose.40x360") == 2
+    assert "@tlx.transpose.40x360" not in bodies["f"]
+
+
+def test_products_pack_reordered_filters_in_the_preparation() -> None:
+    bodies = _bodies(_convolutions("float32", 96, (26, 26)).text())
+    assert len(re.findall(r"call void @[\w.]*\.pack", bodies["f.prepare"])) == 2
+    assert ".pack" not in bodies["f"]
+
+
+@pytest.mark.parametrize(("dtype", "target"), quick_by_target(_DTYPES, _TARGETS, 1))
+def test_convolutions_at_every_stage(dtype: str, target: str) -> None:
+    assert validate(_convolutions(dtype).text(), target, runs=1) == []
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_new_weights_are_copied_by_the_next_preparation(*, threads: bool) -> None:
+    if threads:
+        require_openmp()
+    target = "avx512" if runs("avx512") else "generic"
+    x, w = np.random.default_rng(1).normal(size=(1, 40, 4, 5)).astype("f4"), np.ones((40, 40, 3, 3), "f4")
+    g = Graph("f")
+    g.output(g.convolution(g.parameter("x", x.shape), g.weight("w", w), padding=[(1, 1), (1, 1)]))
+    f = g.compile(target=target, options=Options(threads="openmp", thread_cycles=0) if threads else Options())
+    first = f(x)
+    w *= 2
+    assert np.array_equal(f(x), first)
+    f.prepare()
+    np.testing.assert_allclose(f(x), 2 * first, rtol=1e-6)
+
+
+_ROWS: Final = "<2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+_COLUMNS: Final = "<2 x i32> <i32 32, i32 32>, <2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer"
+_PITCH: Final = "<2 x i32> <i32 0, i32 32>"
+_COPIED: Final = f"""\
+define void @f(ptr noalias readonly "tlx-constant" %w, ptr noalias readonly %x, ptr noalias %y) {{
+  %buf.heap = call noalias ptr @malloc(i64 4160), !tlx.buffer !{{!"entry"}}
+  %buf = getelementptr inbounds i8, ptr %buf.heap, i64 0
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %w, {_ROWS}, {_PITCH})
+  %t = call <1024 x float> @llvm.tensor.transpose(token %a, <2 x i32> <i32 1, i32 0>)
+  %tt = call token @llvm.tensor.typeinfo(<1024 x float> %t, {_COLUMNS})
+  call void @llvm.tensor.store(ptr %buf, token %tt, {_PITCH})
+  @@
+  %b = call token @llvm.tensor.load(ptr elementtype(float) %buf, {_ROWS}, {_PITCH})
+  %c = call token @llvm.tensor.load(ptr elementtype(float) %x, {_ROWS}, {_PITCH})
+  %p = call <1024 x float> @llvm.tensor.matmul(token %c, token %b)
+  %pt = call token @llvm.tensor.typeinfo(<1024 x float> %p, {_ROWS})
+  call void @llvm.tensor.store(ptr %y, token %pt, {_PITCH})
+  call void @free(ptr %buf.heap)
+  ret void
+}}
+declare ptr @malloc(i64)
+declare void @free(ptr)
+"""
+_WRITERS: Final = {
+    "a store": "store float 9.0, ptr %buf",
+    "a store behind it": "%q = getelementptr float, ptr %buf, i64 7\n  store float 9.0, ptr %q",
+    "a fill": "call void @llvm.memset.p0.i64(ptr %buf, i8 0, i64 64, i1 false)",
+    "a function": "call void @g(ptr %buf)",
+}
+
+
+def _result(text: str, *stages: str) -> Array:
+    rng = np.random.default_rng(0)
+    w, x, y = rng.normal(size=(32, 32)).astype("f4"), rng.normal(size=(32, 32)).astype("f4"), np.zeros((32, 32), "f4")
+    module = parse(text)
+    for stage in stages:
+        module = lower(module, "avx512", options=Options(start_after="to-2d", stop_after=stage))
+    Machine(module).call_prepared("f", w, x, y)
+    return y
+
+
+def _program(writer: str) -> str:
+    text = _COPIED.replace("@@", writer)
+    text += "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n" if "memset" in writer else ""
+    return text + "define void @g(ptr %p) {\n  store float 9.0, ptr %p\n  ret void\n}\n" if "@g" in writer else text
+
+
+def test_a_copy_that_nothing_else_changes_is_made_once() -> None:
+    text = _program("")
+    bodies = _bodies(text, start_after="to-2d")
+    assert "tlx.transpose" in bodies["f.prepare"]
+    assert "tlx.transpose" not in bodies["f"]
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("writer", _WRITERS)
+def test_a_copy_that_changes_is_made_in_each_call(writer: str) -> None:
+    text = _program(_WRITERS[writer])
+    assert "tlx.transpose" in _bodies(text, start_after="to-2d")["f"]
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
