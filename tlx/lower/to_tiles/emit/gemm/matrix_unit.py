@@ -374,7 +374,7 @@ class PendingSums:
     def begin(self, block: CacheBlock, i: Value, *, peel: bool) -> tuple[list[Value], Value]:
         """The pending sums before the loop over the tiles from row tile `i` on, and the number of its first tile.
 
-        With `peel`, the first tile is peeled off the loop, where nothing is packed and other tiles follow. Otherwise
+        With `peel`, the first tile is peeled off the loop, where other tiles follow. Otherwise
         its initial sums are pending: they are stored to C, and its final sums overwrite them later.
         """
         none = const_int(I64, 0)
@@ -488,7 +488,7 @@ class MatrixUnitLoopNest:
                 for columns in self.function.columns:
                     place = const_int(I64, columns.start), const_int(I64, columns.count)
                     block = CacheBlock(part, columns, *place, rows, const_int(I64, rows.start), none)
-                    self._panels(block, i.index, [], packs=False)
+                    self._panels(block, i.index, none, [], packs=False)
 
     def _column_blocks(self, columns: EqualTiles, part: KPass) -> None:
         """Some panels at a time: pack them during the products of the first row tile, then multiply the others."""
@@ -515,11 +515,17 @@ class MatrixUnitLoopNest:
                 pending, begin = self.pending.begin(block, first, peel=False)
                 self.pending.store(block, self._tiles(block, (first, b.sub(last, first)), begin, pending))
             return
-        peel = not packs and (block.rows.count > 1 or _has_several_panels(block.panels))
-        pending, begin = self.pending.begin(block, none, peel=peel) if defers else ([], none)
+        peel = block.rows.count > 1 or _has_several_panels(block.panels)
         if packs:
             self._pack_row(block.rows, none)
-            pending = self._panels(block, none, pending, packs=True)
+            # initial sums that are read from memory would be written back; a loop over further panels must not be empty
+            peel = peel and self.gemm.acc is not None and isinstance(block.panels, ConstInt)
+            if defers and peel:
+                self.operands.pack_panel(block.columns, block.column, none)
+        pending, begin = self.pending.begin(block, none, peel=peel) if defers else ([], none)
+        if packs:
+            if begin != block.panels:
+                pending = self._panels(block, none, begin, pending, packs=True)
             first, begin = 1, block.panels
         if pending:
             done = packs and block.rows.count == 1
@@ -528,16 +534,16 @@ class MatrixUnitLoopNest:
         elif isinstance(last, Value) or last > int(packs):
             with b.loop(first, last, name="ir") as i:
                 self._pack_row(block.rows, i.index)
-                self._panels(block, i.index, [], packs=False)
+                self._panels(block, i.index, none, [], packs=False)
 
     def _pack_row(self, rows: EqualTiles, i: Value) -> None:
         """Pack a row tile of A, if row tiles are packed one at a time."""
         if self._packs_row_tiles:
             self.operands.pack_row_of_a(rows, i, const_int(I64, 0))
 
-    def _panels(self, block: CacheBlock, i: Value, pending: list[Value], *, packs: bool) -> list[Value]:
-        """One row tile by all panels of the block; returns the pending sums, if any were passed in."""
-        defers, begin = self.pending.is_profitable(block) and block.columns.count > 1 and not pending, const_int(I64, 0)
+    def _panels(self, block: CacheBlock, i: Value, begin: Value, pending: list[Value], *, packs: bool) -> list[Value]:
+        """One row tile by the panels of the block from `begin` on; returns the pending sums, if any were passed in."""
+        defers = self.pending.is_profitable(block) and block.columns.count > 1 and not pending
         if defers:
             pending, begin = self.pending.begin(block, i, peel=not packs and _has_several_panels(block.panels))
         with self.b.loop(begin, block.panels, name="jr", nonempty=True, carry=pending) as j:
