@@ -65,7 +65,6 @@ TYPES: Final[dict[str, Types]] = {
     "u8s8": (U8, S8, S32, S32),
     "f16": (F16, F16, F32, F32),
 }
-_ADDITION: Final = ("add", "fadd")
 _SQUARES: Final = (8, 16, 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096)
 _ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
 _SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
@@ -158,7 +157,7 @@ def _gemm_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
     result = dense_tensor_type(gemm.accumulator, (gemm.m, gemm.n))
     value: Value = loaded_operands(b, gemm, result)
     if gemm.accumulates:
-        value = b.binary(_ADDITION[gemm.out.is_float], b.tovector(b.load_buffer("c")), value)
+        value = _added_to_c(b, gemm, value)
     if gemm.out is BF16:
         result = dense_tensor_type(gemm.out, (gemm.m, gemm.n))
         value = b.cast("fptrunc", value, result.vector)
@@ -167,6 +166,14 @@ def _gemm_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
         column_major = dense_tensor_type(gemm.out, gemm.c_shape, (1, 0))
         token = b.typeinfo(b.transpose(token, (1, 0), column_major), column_major)
     return b.store_buffer("c", token)
+
+
+def _added_to_c(b: WorkloadBuilder, gemm: GemmProblem, value: Value) -> Value:
+    """What `c` holds plus the sums of a product, in any order, as libraries add them."""
+    before = b.tovector(b.load_buffer("c"))
+    if gemm.out.is_float:
+        return b.binary("fadd", before, value, flags="reassoc")
+    return b.binary("add", before, value)
 
 
 def _gemm_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
@@ -247,7 +254,7 @@ def _batch_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...], *, reduc
         x = b.load_buffer("a")
         value = b.contract(x, y, (0, 2), (0, 1), result=result) if reduced else b.matmul(x, y, result)
     if gemm.accumulates:
-        value = b.binary(_ADDITION[gemm.out.is_float], b.tovector(b.load_buffer("c")), value)
+        value = _added_to_c(b, gemm, value)
     return b.store_buffer("c", b.typeinfo(value, result))
 
 

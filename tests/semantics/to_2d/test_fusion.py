@@ -66,6 +66,52 @@ def test_results_of_another_width_are_not_written_over_the_accumulator(cast: str
     assert ("%r.buf" in lowered) != in_place
 
 
+_SUMMED = f"""
+define void @f(ptr %c, ptr %d, ptr noalias %a) {{
+  %acc = call token @llvm.tensor.load(ptr elementtype(float) %c, ACCUMULATOR, {_Z})
+  %old = call <1600 x float> @llvm.tensor.tovector(token %acc)
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, {dims(40, 40)}, {_Z})
+  %m = call <1600 x float> @llvm.tensor.PRODUCT
+  %s = fadd FLAGS <1600 x float> %old, %m
+  %t = call token @llvm.tensor.typeinfo(<1600 x float> %s, RESULT)
+  call void @llvm.tensor.store(ptr %OUT, token %t, {_Z})
+  ret void
+}}
+"""
+_PRODUCTS = "matmul(token %x, token %x)", "contract(token %x, token %x, <1 x i32> <i32 0>, <1 x i32> <i32 0>)"
+
+
+@pytest.mark.parametrize("of_result", ["i32 0, i32 1", "i32 1, i32 0"])
+@pytest.mark.parametrize("of_accumulator", ["i32 0, i32 1", "i32 1, i32 0"])
+@pytest.mark.parametrize("out", ["c", "d"])
+@pytest.mark.parametrize("product", _PRODUCTS)
+def test_sums_start_from_what_is_added_if_flags_allow_it(
+    product: str, out: str, of_accumulator: str, of_result: str
+) -> None:
+    text = _SUMMED.replace("PRODUCT", product).replace("OUT", out).replace("FLAGS", "reassoc")
+    text = text.replace("ACCUMULATOR", dims(40, 40, of_accumulator)).replace("RESULT", dims(40, 40, of_result))
+    lowered = same(text, numbers(1600), numbers(1600), numbers(1600))
+    assert "@llvm.tensor.smma" in lowered
+    assert "fadd" not in lowered
+
+
+@pytest.mark.parametrize("flags", ["", "nnan contract"])
+def test_what_is_added_without_reassociation_is_added_to_the_sums(flags: str) -> None:
+    text = _SUMMED.replace("PRODUCT", _PRODUCTS[0]).replace("OUT", "c").replace("FLAGS", flags)
+    text = text.replace("ACCUMULATOR", dims(40, 40)).replace("RESULT", dims(40, 40))
+    assert "fadd" in same(text, numbers(1600), numbers(1600), numbers(1600))
+
+
+def test_a_row_that_is_added_to_all_rows_is_added_to_the_sums() -> None:
+    text = _SUMMED.replace("PRODUCT", _PRODUCTS[0]).replace("OUT", "c").replace("FLAGS", "reassoc")
+    text = text.replace("ACCUMULATOR", dims(1, 40)).replace("RESULT", dims(40, 40))
+    spread = (
+        "call <1600 x float> @llvm.tensor.broadcast(token %acc, <2 x i32> <i32 40, i32 40>, <2 x i32> <i32 0, i32 1>)"
+    )
+    text = text.replace("call <1600 x float> @llvm.tensor.tovector(token %acc)", spread)
+    assert "fadd" in same(text, numbers(1600), numbers(1600), numbers(1600))
+
+
 @pytest.mark.parametrize("of_result", ["i32 0, i32 1", "i32 1, i32 0"])
 @pytest.mark.parametrize("of_accumulator", ["i32 0, i32 1", "i32 1, i32 0"])
 def test_a_result_in_another_order_is_not_written_over_the_accumulator(of_accumulator: str, of_result: str) -> None:

@@ -30,7 +30,7 @@ def draw(path: str, report: Record) -> None:
     plt = plot.pyplot(path)
     shape = (len(targets), len(axes_of))
     size = (5.4 * shape[1], 3.4 * shape[0])
-    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, sharey="row", layout="constrained")
     for target, line in zip(targets, axes, strict=True):
         own = [(run, cell) for run, cell in cells if run["target"] == target]
         for what, axis in zip(axes_of, line, strict=True):

@@ -29,7 +29,7 @@ from tlx.lower.to_tiles.kernels import (
 )
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.pack.copies import find_constant_copies
-from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
+from tlx.lower.to_tiles.pack.hoist import HoistPoint, HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments
 from tlx.lower.to_tiles.parallel.region import share_teams
 from tlx.lower.to_tiles.parallel.worksharing import (
@@ -246,19 +246,22 @@ class _FunctionLowering:
                 assert self.prepared is not None
                 panels = self.prepared.address(b, panels.place, panels.at)
             elif isinstance(panels, HoistedPanels):
-                panels = self._pack_before(panels.block, panels.packing, match)
+                panels = self._pack_before(panels.point, panels.packing, match)
             args[2] = b.retype(panels, prepacked.element)
         kernel = kernels.of(match.problem, self.target, match.store)
         facts_of(kernel, match.problem, self.target).add_tree(tree)
         call_function(b, kernel, [*args, *(kernel_scalar(b, scalar) for scalar in match.scalars)])
         return b.block.instructions
 
-    def _pack_before(self, block: Block, packing: PackingKernel, match: Match) -> Value:
-        """Pack B of a product at the end of a block; returns the panels."""
-        b, (source, view) = self._builder("pack", match.store), match.pointers[2]
+    def _pack_before(self, point: HoistPoint, packing: PackingKernel, match: Match) -> Value:
+        """Pack B of a product before a loop; returns the panels."""
+        b, (source, view), address = self._builder("pack", match.store), match.pointers[2], point.address
         panels = b.retype(self.hoist_points.allocate(b, I8, packing.size), packing.element)
+        if address is not None:
+            assert address.source_type is not None
+            source = b.gep(address.source_type, address.operands[0], address.operands[1], "rhs.ptr")
         call_function(b, packing.kernel, [panels, b.retype(source, view.element)])
-        self.hoist_points.insert_at_end(block, b.block)
+        self.hoist_points.insert_at_end(point.block, b.block)
         return panels
 
 

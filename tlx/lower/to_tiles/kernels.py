@@ -26,7 +26,7 @@ from tlx.lower.to_tiles.emit.kernel import Scratch
 from tlx.lower.to_tiles.emit.reduction import reduce_kernel
 from tlx.lower.to_tiles.emit.row_fusion import row_fusion_kernel
 from tlx.lower.to_tiles.match import Match
-from tlx.lower.to_tiles.pack.hoist import HoistPoints
+from tlx.lower.to_tiles.pack.hoist import HoistPoint, HoistPoints
 from tlx.lower.to_tiles.pack.panels import PackedPanels, copying_kernel, packing_kernel
 from tlx.lower.to_tiles.pack.prepare import ConstantPlace, PreparedArguments
 from tlx.lower.to_tiles.pack.weights import ConstantWeights, PackedForm, packed_forms, with_panel_offsets
@@ -77,9 +77,9 @@ class PackingKernel:
 
 @dataclass(frozen=True)
 class HoistedPanels:
-    """Panels of B that are packed at the end of a block, before the loop whose products read them."""
+    """Panels of B that are packed before the loop whose products read them."""
 
-    block: Block
+    point: HoistPoint
     packing: PackingKernel
 
 
@@ -276,7 +276,7 @@ class KernelCache:
         if not any(recipe.packing.b for recipe, _ in recipes):
             return None
         packing = self._packing(problem, recipes[0][0], target)
-        return PrepackedB(problem, packing.element, HoistedPanels(point.block, packing))
+        return PrepackedB(problem, packing.element, HoistedPanels(point, packing))
 
     def _prepared_b(
         self, problem: Gemm, target: Target, prepared: PreparedArguments, place: ConstantPlace, at: Instruction

@@ -328,12 +328,11 @@ class _BlockEmitter:
         b = self.b
         type_ = TensorType.dense(sum_type(self.element), (self.rows, self.cols))
         vector = self.blocks.product(self.c.kind, acc, lhs, rhs, type_)
-        kind = "smma" if self.c.kind == "matmul" else self.c.kind
         for index in range(1, self.count):
             places = self._places(index)
             there = b.gep(self.c.lhs.element, lhs, places[LHS], "lhs.ptr")
             other = b.gep(self.c.rhs.element, rhs, places[RHS], "rhs.ptr")
-            vector = self.blocks.product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
+            vector = self.blocks.product(self.c.kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
         return vector
 
     def _places(self, index: int) -> tuple[int, int]:
@@ -355,13 +354,12 @@ class _BlockEmitter:
         b = self.b
         first = self.blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
         store_block(b, first, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
-        kind = "smma" if self.c.kind == "matmul" else self.c.kind
         with b.loop(1, self.count, name="k") as loop:
             offsets = self._offsets(loop.index)
             lhs = b.gep(self.c.lhs.element, lhs, offsets[LHS], "lhs.ptr")
             rhs = b.gep(self.c.rhs.element, rhs, offsets[RHS], "rhs.ptr")
             acc = b.tensor_load(sums.pointer, sums.type, (0, sums.pitch), "acc")
-            vector = self.blocks.product(kind, acc, lhs, rhs, sums.type)
+            vector = self.blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
             store_block(b, vector, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
 
     def _offsets(self, index: Value) -> tuple[Value, Value]:
@@ -444,7 +442,7 @@ class BlockProduct:
         if acc is None and kind == "matmul":
             return self.b.matmul(first, second, type_)
         acc = acc or self.b.typeinfo(zero(type_.vector), type_, "zeros")
-        return self.b.mma(kind, acc, first, second, type_)
+        return self.b.mma("smma" if kind == "matmul" else kind, acc, first, second, type_)
 
     def _rhs(self, memory: OperandMemory) -> Local:
         """Load a block of the right operand; interleaved rows are permuted back."""

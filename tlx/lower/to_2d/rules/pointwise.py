@@ -35,7 +35,7 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.types import I1, I8, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, I1, I8, VectorType
 from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides
 from tlx.lower.operations import ElementwiseOp
@@ -46,7 +46,7 @@ from tlx.lower.to_2d.emission import EmitContext, RuleContext
 from tlx.lower.to_2d.fusion import FusionGroups, LeafKey, is_reduction, reduced_in, row_dim, row_length
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, LoopDim, collapse_dims, loop_nest
 from tlx.lower.to_2d.memory.copies import copy, load_block, splat_block, store_block
-from tlx.lower.to_2d.rules.products import PRODUCT_RULES
+from tlx.lower.to_2d.rules.products import PRODUCT_RULES, lower_accumulated
 
 
 def lower_pointwise(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
@@ -172,11 +172,32 @@ def emit_fused_product(
         emit_fused_product(context, b, op, product, dense)
         copy(b, in_memory_order(dense), in_memory_order(target))
         return
-    blocks = _EpilogueBlocks(context, op, product, _epilogue_operands(context, b, op, extents))
+    leaves = _epilogue_operands(context, b, op, extents)
     dims = [StridedDim(extent, stride) for extent, stride in zip(extents, steps, strict=True)]
     place = TensorView.strided(target.storage, target.element, dims)
     b.span = product.instruction.span
+    if _starts_sums(context.memory.groups, op, product, leaves, place):
+        remark_fused(context.remarks, op, context.memory.groups.members(op))
+        acc = leaves[0]
+        dims = [StridedDim(extent, stride) for extent, stride in zip(extents, acc.strides, strict=True)]
+        lower_accumulated(context, b, product, place, TensorView.strided(acc.view.storage, acc.view.element, dims))
+        return
+    blocks = _EpilogueBlocks(context, op, product, leaves)
     PRODUCT_RULES[product.intrinsic.name](context, b, product, place, blocks.epilogue(target, bool(reduced)))
+
+
+def _starts_sums(
+    groups: FusionGroups, op: TensorOp, product: TensorOp, leaves: Sequence[FusedOperand], place: TensorView
+) -> bool:
+    """Whether an epilogue only adds a tensor, and its flags allow the sums of the product to start from it."""
+    if product.intrinsic.name not in {"matmul", "contract"} or len(groups.members(op)) > 2 or len(leaves) != 1:
+        return False
+    assert product.result is not None
+    if op.instruction.opcode != "fadd" or not {"reassoc", "fast"} & set(op.instruction.flags):
+        return False
+    acc = leaves[0]
+    whole = all(step or extent == 1 for extent, step in zip(product.result.shape, acc.strides, strict=True))
+    return whole and {acc.view.element, place.element, product.result.element} in ({FLOAT}, {DOUBLE})
 
 
 def _epilogue_operands(

@@ -230,6 +230,17 @@ def lower_contract(
     )
 
 
+def lower_accumulated(
+    context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView, acc: TensorView
+) -> None:
+    """Write `acc` plus the product `op`, a `matmul` or `contract` of floats, to `target`: the sums start from `acc`."""
+    lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
+    if op.intrinsic.name == "matmul":
+        emit_product(context, b, op, BatchedProduct("smma", lhs, rhs, target, acc))
+    else:
+        emit_contraction(context, b, op, contraction_of(lhs, rhs, op.dims, ContractionResult(target, acc)))
+
+
 class ProductRule(Protocol):
     """A rule that takes the epilogue of a product."""
 

@@ -46,6 +46,7 @@ from tlx.target.target import Target
 
 _ADDRESS_OPCODES: Final = ("getelementptr", "bitcast")
 _WRITERS: Final = ("llvm.tensor.store", "llvm.memcpy", "llvm.memmove", "llvm.memset")
+_ELEMENT_OPERANDS: Final = 2  # of `getelementptr`: the array and the index
 _ASSUMED_TRIPS: Final = 16  # iterations of a loop whose bound is unknown
 
 
@@ -56,10 +57,12 @@ class HoistPoint:
     Attributes:
         block: The block at whose end it is packed.
         trips: How many times the product is computed for each time B is packed.
+        address: The computation of B's address, if it has to be repeated there.
     """
 
     block: Block
     trips: int
+    address: Instruction | None = None
 
 
 @dataclass(eq=False)
@@ -84,13 +87,19 @@ class HoistPoints:
 
     def before(self, block: Block, pointer: Value) -> HoistPoint | None:
         """The end of the block before the outermost loop around `block` in which a pointer does not change."""
-        around = self.loops.around(block)
+        around, definition = self.loops.around(block), self.definitions.get(str(pointer)[1:])
         for level, loop in enumerate(around):
-            is_fixed = not self._is_defined_in(pointer, loop.blocks) and not self._is_written_in(pointer, loop.blocks)
-            if is_fixed and loop.entry is not None:
+            address = definition if self._is_defined_in(pointer, loop.blocks) else None
+            is_fixed = address is None or self._is_repeatable(address, loop.blocks)
+            if is_fixed and loop.entry is not None and not self._is_written_in(pointer, loop.blocks):
                 trips = prod(inner.trips if inner.trips > 1 else _ASSUMED_TRIPS for inner in around[level:])
-                return HoistPoint(self.flow.blocks[loop.entry], trips)
+                return HoistPoint(self.flow.blocks[loop.entry], trips, address)
         return None
+
+    def _is_repeatable(self, address: Instruction, blocks: frozenset[str]) -> bool:
+        """Whether `HoistPoint.address` can be computed before a loop: an element of what is defined before it."""
+        is_element = address.opcode == "getelementptr" and len(address.operands) == _ELEMENT_OPERANDS
+        return is_element and not any(self._is_defined_in(operand, blocks) for operand in address.operands)
 
     def _is_defined_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
         results = (i.result for name in blocks for i in self.flow.blocks[name].instructions)
@@ -215,7 +224,7 @@ def find_shared_copies(
             continue
         source, view = match.pointers[1]
         point = hoist_points.before(block, source)
-        if point is None and hoist_points.loops.around(block):
+        if (point is None or point.address is not None) and hoist_points.loops.around(block):
             continue  # a shared buffer would prevent the iterations from running in parallel
         key = str(source), view, gemm.lhs_sign, (point.block if point else block).name, point is None
         groups.setdefault(key, []).append(_ProductUse(match, point.trips if point else 1))

@@ -377,8 +377,9 @@ class PendingSums:
     def begin(self, block: CacheBlock, i: Value, *, packs: bool, follows: bool) -> tuple[list[Value], Value]:
         """The pending sums before the loop over the tiles from row tile `i` on, and the number of its first tile.
 
-        The first tile is peeled off the loop where nothing is packed and other tiles follow. Otherwise its initial sums
-        are pending: they are stored to C, and its final sums overwrite them later.
+        The first tile is peeled off the loop where other tiles follow and nothing is packed, or the sums start from a
+        tensor, which would be written back. Otherwise its initial sums are pending: they are stored to C, and its
+        final sums overwrite them later.
 
         Args:
             block: The block.
@@ -387,7 +388,8 @@ class PendingSums:
             follows: Whether the first tile is known not to be the only one.
         """
         none = const_int(I64, 0)
-        if self.peels or (follows and not packs and not self.k_loop.operands.packs_by_steps):
+        accumulates = self.function.gemm.acc is not None and isinstance(block.panels, ConstInt)
+        if self.peels or (follows and (not packs or accumulates) and not self.k_loop.operands.packs_by_steps):
             if packs:
                 self.k_loop.operands.pack_panel(block.columns, block.column, none)
             return self.emit_tile(block, i, none, []), const_int(I64, 1)
