@@ -120,9 +120,7 @@ class Gemm:
     @property
     def title(self) -> str:
         """`matmul 64x64x64 float` for names and remarks."""
-        types = [_type_name(self.a, self.lhs_sign)]
-        if (self.b.element, self.rhs_sign) != (self.a.element, self.lhs_sign):
-            types.append(_type_name(self.b, self.rhs_sign))
+        types = list(dict.fromkeys((_type_name(self.a, self.lhs_sign), _type_name(self.b, self.rhs_sign))))
         if self.result != self.a.element:
             types.append(f"-> {self.result}")
         return f"matmul {self.m}x{self.n}x{self._terms('*')}{self.k} {' '.join(types)}"
