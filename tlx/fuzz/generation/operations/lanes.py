@@ -277,7 +277,10 @@ def _reduced(writer: DataflowWriter) -> KnownValue | None:
     x = writer.mask() if writer.chance(0.4) else writer.number((*INTEGERS, FLOAT, DOUBLE))
     if x.type.is_padded or (x.is_float and not (x.facts.integral and x.facts.zeros)):
         return None
-    scalar = _fold(writer, writer.random.choice(_EXTREMA if x.is_float else _FOLDS), x)
+    fold = writer.random.choice(_EXTREMA if x.is_float else _FOLDS)
+    if x.is_mask and fold in ("add", "xor") and x.type.count > _LONGEST_PARITY:
+        return None
+    scalar = _fold(writer, fold, x)
     if x.is_mask and writer.chance(0.3):
         number = writer.fresh("r")
         writer.line(f"{number} = xor i1 {scalar}, true")
@@ -309,6 +312,8 @@ def _splat(writer: DataflowWriter, scalar: str, like: KnownValue, facts: ValueFa
     return KnownValue(writer.let(shuffled, like.type), facts)
 
 
+_LONGEST_PARITY: Final = 512
+"""Elements of a mask whose parity LLVM 22 computes correctly: it miscompiles that of 513 with AVX512BW."""
 _FOLDS: Final = ("or", "and", "add", "xor", "umax", "smin", "umin", "smax", "mul")
 _EXTREMA: Final = ("fmax", "fmin", "fmaximum", "fminimum")
 
