@@ -227,6 +227,14 @@ class NvidiaCode:
         finally:
             call("cuEventDestroy", event)
 
+    def wait_for(self, event: int, stream: int) -> None:
+        """Wait by `cuStreamWaitEvent`."""
+        self._call("cuStreamWaitEvent", stream, event, 0, about=f"event {event:#x}")
+
+    def record(self, event: int, stream: int) -> None:
+        """Record by `cuEventRecord`."""
+        self._call("cuEventRecord", event, stream, about=f"event {event:#x}")
+
     def allocate(self, size: int, stream: int) -> int:
         """Allocate from the pool."""
         return self._memory.allocate(size, stream)

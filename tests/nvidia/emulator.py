@@ -318,6 +318,7 @@ class Emulator:
         ]
         self._seed = seed
         self.launched: list[str] = []
+        self.events: list[str] = []
         self.streams = set[int]()
 
     def current(self) -> AbstractContextManager[None]:
@@ -340,6 +341,14 @@ class Emulator:
 
     def order(self, first: int, then: int) -> None:
         """Nothing: each call waits for its kernels."""
+
+    def wait_for(self, event: int, stream: int) -> None:
+        """Note it."""
+        self.events.append(f"wait for {event} in {stream}")
+
+    def record(self, event: int, stream: int) -> None:
+        """Note it."""
+        self.events.append(f"record {event} in {stream}")
 
     def is_capturing(self, stream: int) -> bool:  # noqa: ARG002
         """Whether it is: nothing is."""

@@ -404,6 +404,10 @@ class SmallMemory:
 
     def order(self, first: int, then: int) -> None: ...
 
+    def wait_for(self, event: int, stream: int) -> None: ...
+
+    def record(self, event: int, stream: int) -> None: ...
+
     def allocate(self, size: int, stream: int) -> int:
         del stream
         if self.allocated:

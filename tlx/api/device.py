@@ -3,6 +3,7 @@
     y = torch.empty(512, 256, device=x.device)
     layer(x, w, bias, y)                            kernels are launched; the call does not wait for them
     layer(x, w, bias, y, stream=torch.cuda.current_stream())
+    layer(x, w, bias, y, stream=stream, wait_for=loaded, record=done)          events of PyTorch, CuPy or the driver
 
 A numpy array is copied to the device before the kernels run and, where the function stores to it, back after them.
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -66,15 +67,43 @@ def stream_handle(stream: object) -> int:
         return 0
     if isinstance(stream, int):
         return stream
-    for name in ("cuda_stream", "ptr"):  # of PyTorch and CuPy, which is quicker than the protocol
-        if isinstance(handle := getattr(stream, name, None), int):
-            return handle
+    if (handle := _handle_in(stream, "cuda_stream")) is not None:  # quicker than the protocol
+        return handle
     if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
         return int(protocol()[1])
-    if hasattr(stream, "getPtr"):  # of cuda-bindings
-        return int(cast("Any", stream))
     expected = "expected the driver's handle, an int, or a stream of PyTorch or CuPy"
     raise ArgumentError(f"stream: {expected}, got {type(stream).__name__} {stream!r}")
+
+
+def event_handles(events: object, keyword: str) -> list[int]:
+    """The driver's handles of an event or a sequence of events: ints, or events of PyTorch, CuPy or `cuda-bindings`.
+
+    None is no event.
+
+    Args:
+        events: The events.
+        keyword: The argument that they are passed as.
+
+    Raises:
+        ArgumentError: Something is no event.
+    """
+    if events is None:
+        return []
+    if isinstance(events, list | tuple):
+        return [handle for event in cast("Sequence[object]", events) for handle in event_handles(event, keyword)]
+    handle = events if isinstance(events, int) else _handle_in(events, "cuda_event")
+    if handle is None:
+        expected = "expected the driver's handle, an int, or an event of PyTorch or CuPy, or a list of them"
+        raise ArgumentError(f"{keyword}: {expected}, got {type(events).__name__} {events!r}")
+    return [handle]
+
+
+def _handle_in(value: object, name: str) -> int | None:
+    """The driver's handle in an object of PyTorch, where it is called `name`, of CuPy or `cuda-bindings`."""
+    for attribute in (name, "ptr"):
+        if isinstance(handle := getattr(value, attribute, None), int):
+            return handle
+    return int(cast("Any", value)) if hasattr(value, "getPtr") else None
 
 
 class DeviceFunction(CompiledFunction):
@@ -97,12 +126,14 @@ class DeviceFunction(CompiledFunction):
         self._pointers = [(number, self._known[number]) for number, is_one in enumerate(are_pointers) if is_one]
         self._numbers = [(number, parameters[number]) for number, is_one in enumerate(are_pointers) if not is_one]
 
-    def __call__(self, *arguments: Any, stream: object = None) -> None:
+    def __call__(self, *arguments: Any, stream: object = None, wait_for: object = None, record: object = None) -> None:
         """Launch the function's kernels.
 
         Args:
             *arguments: Arrays of the device or of numpy, which are C-contiguous, and numbers.
             stream: The stream in whose order kernels run and memory is copied.
+            wait_for: An event, or a sequence of events, after which they do.
+            record: An event, or a sequence of events, to record behind them.
 
         Raises:
             ArgumentError: An argument does not fit.
@@ -111,6 +142,10 @@ class DeviceFunction(CompiledFunction):
         if len(arguments) != self._count:
             raise self._count_error(len(arguments))
         handle = 0 if stream is None else stream_handle(stream)
+        if wait_for is not None or record is not None:
+            with _between_events(self._device, handle, wait_for, record):
+                self(*arguments, stream=handle)
+            return
         device = self._device
         with device.current():
             values, others = self._values(arguments, handle)
@@ -271,14 +306,14 @@ class SizedFunction(CompiledFunction):
         self._known: dict[tuple[int, ...], _ForSizes] = {}
         self._uses, self._compiling = count(), Lock()
 
-    def __call__(self, *arguments: Any, stream: object = None) -> None:
+    def __call__(self, *arguments: Any, stream: object = None, wait_for: object = None, record: object = None) -> None:
         """Launch the kernels for the sizes that are passed; see `DeviceFunction`.
 
         Raises:
             ArgumentError: An argument does not fit.
             TlxError: There is no code for these sizes, or the device refuses a launch.
         """
-        self.for_sizes(arguments)(*arguments, stream=stream)
+        self.for_sizes(arguments)(*arguments, stream=stream, wait_for=wait_for, record=record)
 
     def captured(self, *arguments: Any) -> CapturedCall:
         """As `DeviceFunction.captured`."""
@@ -390,14 +425,31 @@ class CapturedCall:
     def __init__(self, code: DeviceCode, work: Callable[[int], None], keep: Sequence[object]) -> None:
         self._code, self._work, self._keep = code, work, keep
 
-    def __call__(self, *, stream: object = None) -> None:
-        """Make the call again, in the order of a stream.
+    def __call__(self, *, stream: object = None, wait_for: object = None, record: object = None) -> None:
+        """Make the call again, in the order of a stream, and between events, as `DeviceFunction` does.
 
         Raises:
+            ArgumentError: An argument is no stream or event.
             TlxError: The device refuses it.
         """
-        with self._code.current():
-            self._work(stream_handle(stream))
+        handle = stream_handle(stream)
+        with _between_events(self._code, handle, wait_for, record), self._code.current():
+            self._work(handle)
+
+
+@contextmanager
+def _between_events(code: DeviceCode, stream: int, wait_for: object, record: object) -> Generator[None]:
+    """Have what is launched inside wait for events, and others recorded behind it."""
+    first, last = event_handles(wait_for, "wait_for"), event_handles(record, "record")
+    if 0 in last:
+        raise ArgumentError("record: the event has no handle yet; PyTorch creates it when it is first recorded")
+    with code.current():
+        for event in filter(None, first):  # PyTorch's have no handle, 0, until they are recorded
+            code.wait_for(event, stream)
+    yield
+    with code.current():
+        for event in last:
+            code.record(event, stream)
 
 
 def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:

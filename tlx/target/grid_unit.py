@@ -218,6 +218,14 @@ class DeviceCode(Protocol):
         """Have what is launched in the stream `then` wait for what has been launched in the stream `first`."""
         ...
 
+    def wait_for(self, event: int, stream: int) -> None:
+        """Have what is launched in the stream wait for an event, given by its handle."""
+        ...
+
+    def record(self, event: int, stream: int) -> None:
+        """Record an event behind what has been launched in the stream."""
+        ...
+
     def allocate(self, size: int, stream: int) -> int:
         """Memory for some bytes."""
         ...
