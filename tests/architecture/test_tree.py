@@ -1,6 +1,8 @@
 """The tree explains itself: small folders, a sentence about each package, no name with two meanings."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +37,11 @@ def test_packages_have_a_sentence_of_documentation(folder: Path) -> None:
     first, *more = (ast.get_docstring(parsed(folder / "__init__.py")) or "").split("\n", 2)
     assert first.endswith("."), first
     assert not any(more[:1]), "the first line is the whole sentence"
+
+
+def test_the_architecture_page_shows_the_tree() -> None:
+    printed = subprocess.run([sys.executable, ROOT / "tools/tree.py"], check=True, capture_output=True, text=True)
+    assert printed.stdout in (ROOT / "docs/architecture.md").read_text(encoding="utf-8"), "run tools/tree.py"
 
 
 def test_public_names_of_the_lowering_are_unique() -> None:
