@@ -347,7 +347,6 @@ def _divided_bfloats(
     type_ = numerators[0].type
     assert isinstance(type_, VectorType)
     operands = DivisionOperands(LaneArithmetic(b, type_.count, BFLOAT), numerators, divisors)
-    instructions = target.float_instructions
 
     def begin(case: DivisionCase) -> DivisionAttempt:
         pairs, finish = _bfloats_as_floats(b, target, numerators, divisors)
@@ -356,12 +355,13 @@ def _divided_bfloats(
         return DivisionAttempt(attempt.fails, lambda: finish(attempt.finish()))
 
     def careful() -> list[Value]:
-        assert instructions is not None
         pairs, finish = _bfloats_as_floats(b, target, numerators, divisors)
         lanes = lanes_of(b, target, pairs[0][0], FLOAT, Accuracy(for_bfloat=True))
-        return finish(rounded_ratios(lanes, instructions, pairs))
+        if lanes.float_instructions is None:  # they are for whole registers
+            return finish(begin_quotients(lanes, pairs, DivisionCase.ANY, operands).finish())
+        return finish(rounded_ratios(lanes, lanes.float_instructions, pairs))
 
-    if instructions is None:
+    if target.float_instructions is None:
         return quotients_by_case(operands, divide, begin)
     extremes = Extremes.of(operands)
     return either(extremes.lanes, extremes.may_have_subnormal_quotients(), careful, divide)

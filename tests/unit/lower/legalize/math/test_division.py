@@ -17,7 +17,7 @@ from tests.unit.lower.legalize.math.test_subnormal import logged, watched
 from tlx.evaluate import Machine
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, FloatType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, FloatType, Type, VectorType
 from tlx.lower.legalize.strength_reduction import divide_registers, divided
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.lookup import find_target
@@ -233,6 +233,30 @@ def test_quotients_have_the_bits_of_the_instruction(are_normal: bool, element: T
         result = np.empty_like(x)
         compiled(element, target)(result, x, y)
         check(x, y, result)
+
+
+@numbered(RUNNABLE)
+@pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
+def test_parts_of_registers(element: Type, target: str) -> None:
+    """Tiles with few columns have such registers."""
+    module, kind = parse(""), np.dtype(KINDS[element])
+    function = new_function(module, "f", [(module.pointer_to(I8), "", p) for p in ("out", "in", "by")], "nounwind", "")
+    b = Builder(module, function)
+    out, *sources = (argument.value for argument in function.arguments)
+    count = find_target(target).vector_bytes // kind.itemsize // 4
+    stored = np.dtype(np.int16) if element == BFLOAT else kind
+    register = VectorType(count, I16 if element == BFLOAT else element)
+    registers = [[b.load(register, source, 1)] for source in sources]
+    (quotient,) = divided(b, find_target(target), ElementwiseOp("fdiv"), element, *registers)
+    b.store(quotient, out, 1)
+    b.ret()
+    code: Any = tlx.compile(str(module), target)["f"]
+    x, y = operands(kind, SIZE, 0, are_normal=False)
+    for start in range(0, 100 * count, count):
+        part = slice(start, start + count)
+        result = np.empty_like(x[part])
+        code(*(array.view(stored) for array in (result, x[part], y[part])))
+        check(x[part], y[part], result)
 
 
 @numbered(RUNNABLE)
