@@ -28,8 +28,9 @@ Intermediates = Literal["exact", "float"]
 """Whether intermediate results of bfloat expressions are rounded to bfloat, or kept in float."""
 INTERMEDIATES: Final[tuple[Intermediates, ...]] = ("exact", "float")
 FloatProducts = Literal["exact", "tf32"]
-Fp8Products = Literal["exact", "tensor-cores"]
 """Whether products of floats may ignore the last 13 bits of their operands."""
+Fp8Products = Literal["exact", "tensor-cores"]
+"""Whether the sums of products of 8-bit floats may have fewer bits than floats have."""
 FLOAT_PRODUCTS: Final[tuple[FloatProducts, ...]] = ("exact", "tf32")
 FP8_PRODUCTS: Final[tuple[Fp8Products, ...]] = ("exact", "tensor-cores")
 
