@@ -153,13 +153,14 @@ def vpermi2(b: Builder, first: Value, second: Value, order: Value, name: str) ->
     return b.call_named(f"llvm.x86.avx512.vpermi2var.{suffix}.512", first.type, [first, order, second], name).value
 
 
+_CONSTRAINT: Final = "v"
 PERMUTES: Final = Permutes(
     64,
     MappingProxyType({8: "avx512vbmi", 16: "avx512bw", 32: "avx512f", 64: "avx512f"}),
     one=vperm,
     two=vpermi2,
     pairs=(FLOAT, DOUBLE),
-    constraint="v",
+    constraint=_CONSTRAINT,
     opaque=(8, 16),
 )
 
@@ -187,6 +188,7 @@ TARGET: Final = Target(
     ),
     masked_bits=(8, 16, 32, 64),
     permutes=PERMUTES,
+    vector_constraint=_CONSTRAINT,
     fused=True,
     broadcasts=True,
     converts_half=True,

@@ -120,7 +120,8 @@ class Target:
         float_instructions: Instructions for mathematical functions, if there are any.
         estimates: Instructions that estimate functions of floats, if there are any.
         permutes: Instructions that permute elements of registers, if there are any.
-        vector_constraint: The constraint of inline assembly for a vector register, where code hides one from LLVM.
+        vector_constraint: The constraint of a vector register in inline assembly, which hides vectors from LLVM; empty
+            where nothing is hidden.
 
     Products:
         dots: Dot-product instructions of the vector unit.

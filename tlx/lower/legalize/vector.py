@@ -25,7 +25,6 @@ from tlx.ir.values import ConstInt, Local, Value, const_int
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.conversions import bfloats_with_subnormals
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call, nan_operands, with_nan
-from tlx.lower.legalize.loads_ahead import load_ahead
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
     LeftOperand,
@@ -56,6 +55,7 @@ from tlx.lower.legalize.registers import (
     split_rows,
     with_lanes,
 )
+from tlx.lower.legalize.scheduling.loads_ahead import load_ahead
 from tlx.lower.legalize.strength_reduction import (
     divided,
     i16_factors,
