@@ -104,6 +104,7 @@ _WRITERS: Final = {
     "a store behind it": "%q = getelementptr float, ptr %buf, i64 7\n  store float 9.0, ptr %q",
     "a fill": "call void @llvm.memset.p0.i64(ptr %buf, i8 0, i64 64, i1 false)",
     "a function": "call void @g(ptr %buf)",
+    "a function that is not free": "call void @free_first(ptr %buf)",
 }
 
 
@@ -120,7 +121,10 @@ def _result(text: str, *stages: str) -> Array:
 def _program(writer: str) -> str:
     text = _COPIED.replace("@@", writer)
     text += "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n" if "memset" in writer else ""
-    return text + "define void @g(ptr %p) {\n  store float 9.0, ptr %p\n  ret void\n}\n" if "@g" in writer else text
+    for name in ("g", "free_first"):
+        if f"@{name}(" in writer:
+            text += f"define void @{name}(ptr %p) {{\n  store float 9.0, ptr %p\n  ret void\n}}\n"
+    return text
 
 
 def test_a_copy_that_nothing_else_changes_is_made_once() -> None:

@@ -29,7 +29,7 @@ from tlx.lower.to_tiles.problem import Copy
 
 _DERIVED = ("getelementptr", "bitcast")
 _HARMLESS = ("ptrtoint", "icmp")  # alignment, and checks for null
-_READERS = ("llvm.tensor.load", "free")
+_LOAD = "llvm.tensor.load"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,11 @@ def _is_filled_by(used: Mapping[str, Sequence[Use]], name: str, store: Instructi
         if user.opcode in _DERIVED:
             if not _is_filled_by(used, str(user.result), store):
                 return False
-        elif user is not store and user.opcode not in _HARMLESS and not str(user.callee or "").startswith(_READERS):
+        elif user is not store and user.opcode not in _HARMLESS and not _only_reads(user):
             return False
     return True
+
+
+def _only_reads(call: Instruction) -> bool:
+    """Whether a call leaves the memory that its operands point to as it is, or frees it."""
+    return call.callee == "free" or (call.callee or "").startswith(_LOAD)
