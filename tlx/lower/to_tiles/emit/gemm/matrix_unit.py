@@ -377,9 +377,9 @@ class PendingSums:
     def begin(self, block: CacheBlock, i: Value, *, packs: bool, follows: bool) -> tuple[list[Value], Value]:
         """The pending sums before the loop over the tiles from row tile `i` on, and the number of its first tile.
 
-        The first tile is peeled off the loop where other tiles follow and nothing is packed, or the sums start from a
-        tensor, which would be written back. Otherwise its initial sums are pending: they are stored to C, and its
-        final sums overwrite them later.
+        The first tile is peeled off the loop if it must be (`peels`), or if other tiles follow and storing its initial
+        sums does not pay off: nothing is packed, or they are a tensor's elements, which would only be copied. Otherwise
+        its initial sums are pending: they are stored to C, and its final sums overwrite them later.
 
         Args:
             block: The block.
@@ -459,13 +459,14 @@ class PendingSums:
         return step, sums
 
     def _relative_cost(self, epilogue: TileEpilogue, rows: int) -> float:
-        """Cycles of the epilogue of some rows to those of a step of K, if nothing waits."""
-        mma, matrix, tile = self.function.recipe.mma, self.function.target.matrix, self.function.recipe.tile
+        """Cycles of the epilogue of some rows divided by those of a step of K, if nothing waits."""
+        mma, target, tile = self.function.recipe.mma, self.function.target, self.function.recipe.tile
+        matrix = target.matrix
         assert matrix is not None
         kind = matrix.kind_for(str(mma.operand_a), str(mma.accumulator))
         products = (tile.mr // tile.unit_rows) * (tile.nr // kind.columns)
         instructions = epilogue.expression.cost * rows * -(-tile.nr // epilogue.lanes)
-        return instructions / _VECTORS_PER_CYCLE / (products * kind.cycles)
+        return instructions / target.core.products / (products * kind.cycles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,8 +484,6 @@ class EpilogueShare:
     count: int
 
 
-_VECTORS_PER_CYCLE: Final = 2
-"""Instructions on vectors that a processor with a matrix unit starts in a cycle."""
 _LONG: Final = 0.5
 """Time of a group of rows, in steps of K, from which on two steps hide it better than one."""
 
