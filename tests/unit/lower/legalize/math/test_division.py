@@ -178,6 +178,21 @@ def test_small_numbers_alone_take_no_doubles(phase: str) -> None:
     check(x, y, result)
 
 
+@pytest.mark.parametrize("name", ["neon", "vsx", "rvv512"])
+@pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
+def test_each_kind_of_numbers_in_registers_of_other_sizes(element: FloatType, name: str) -> None:
+    target, kind = find_target(name), np.dtype(KINDS[element])
+    text, log_bytes = instrumented(element, target)
+    machine, step = Machine(parse(text)), REGISTERS * lanes_of(target, element)
+    log = np.zeros(log_bytes // kind.itemsize, kind)
+    for x, y in phases(kind).values():
+        part = slice(0, 8 * step)
+        result = np.zeros_like(x[part])
+        for i in range(0, result.size, step):
+            machine.call("f", result[i : i + step], x[i : i + step], y[i : i + step], log)
+        check(x[part], y[part], result)
+
+
 @pytest.mark.parametrize("spread", [20, 76, 80, 98, 101, 126])
 def test_no_subnormal_numbers_in_products_instead_of_quotients(spread: int) -> None:
     target = find_target("avx512")
