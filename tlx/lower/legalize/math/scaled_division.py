@@ -73,7 +73,7 @@ _REMEMBERED: Final = 128
 _BRIEFLY: Final = 8
 """The same where it occurs first."""
 _EXPIRED: Final = 1
-"""What is remembered behind these blocks: less than any case."""
+"""What is remembered after these blocks: less than any case."""
 
 
 class DivisionCase(IntEnum):
@@ -270,7 +270,7 @@ def quotients_by_case(
     b, cases = lanes.b, cases_of(lanes)
     cell = _zero_cell(b)
     end = split_block(b.function, b.block, b.index, "quotients.end")
-    head, ways = b.block, list[tuple[list[Value], Block]]()
+    head, incoming = b.block, list[tuple[list[Value], Block]]()
     blocks = [head]
     for stem in ("compare", "choose", "divide", "known", *(case.name.lower().replace("_", ".") for case in cases)):
         blocks.append(b.new_block(stem, blocks[-1]))
@@ -293,7 +293,7 @@ def quotients_by_case(
 
     b.at_end(plain)
     b.store(const_int(I32, 0), cell, 4)
-    ways.append((divide(), b.block))
+    incoming.append((divide(), b.block))
     b.branch(end)
 
     b.at_end(known)
@@ -320,12 +320,12 @@ def quotients_by_case(
                 b.store(const_int(I32, _remembered(other, _BRIEFLY)), cell, 4)
             b.branch(start_of[other])
             b.at_end(done)
-        ways.append((attempt.finish(), b.block))
+        incoming.append((attempt.finish(), b.block))
         b.branch(end)
     b.block, b.index = end, 0
     return [
-        b.phi(values[0].type, list(zip(values, [block for _, block in ways], strict=True)))
-        for values in zip(*(values for values, _ in ways), strict=True)
+        b.phi(values[0].type, list(zip(values, [block for _, block in incoming], strict=True)))
+        for values in zip(*(values for values, _ in incoming), strict=True)
     ]
 
 
