@@ -47,6 +47,7 @@ def test_the_preparation_reorders_filters(options: dict[str, Any]) -> None:
     bodies = _bodies(_convolutions("float32").text(), **options)
     assert bodies["f.prepare"].count("@tlx.transpose.40x360") == 2
     assert "@tlx.transpose.40x360" not in bodies["f"]
+    assert "i64 57664" not in bodies["f"]  # the memory of a copy
 
 
 def test_products_pack_reordered_filters_in_the_preparation() -> None:

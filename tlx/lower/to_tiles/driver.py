@@ -10,11 +10,12 @@ from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import remove_dead, replace_uses
+from tlx.ir.rewrite import remove_dead, replace_uses, set_operand
 from tlx.ir.tensors.inference import analyse
-from tlx.ir.types import I8, PointerType, Type
-from tlx.ir.values import Value
+from tlx.ir.types import I8, I64, PointerType, Type
+from tlx.ir.values import Value, const_int
 from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.memory.allocation import CACHE_LINE
 from tlx.lower.memory.planner import choose_allocators, plan_memory
 from tlx.lower.outlining import outline_nests
 from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar
@@ -132,6 +133,8 @@ class _FunctionLowering:
             block = self.snapshot.block_of[id(match.store)]
             block.instructions.remove(match.store)
             remove_dead(self.function, [*match.consumed, copy.buffer])
+            # The buffer is not used any more. Its allocation stays, as the function checks whether it failed.
+            set_operand(copy.allocation, 1, const_int(I64, 2 * CACHE_LINE))
             text = f"copy of {size_in_words(copy.size)} made once, by @{prepared.preparation}"
             self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
         return bool(copies)

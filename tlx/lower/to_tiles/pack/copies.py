@@ -39,12 +39,14 @@ class ConstantCopy:
     Attributes:
         match: The copy.
         place: What it reads.
-        buffer: The instruction whose result is the first element of the buffer that it fills.
+        allocation: The call that allocates the buffer that it fills.
+        buffer: The instruction whose result is the first element of the buffer.
         size: Bytes of the buffer.
     """
 
     match: Match
     place: ConstantPlace
+    allocation: Instruction
     buffer: Instruction
     size: int
 
@@ -62,9 +64,10 @@ def find_constant_copies(prepared: PreparedArguments, matches: Sequence[Match]) 
             continue
         allocation = underlying_object(buffer.value, defined, _DERIVED)
         assert isinstance(allocation, Local)
-        size = defined[allocation.name].args[0]
+        call = defined[allocation.name]
+        size = call.args[0]
         if isinstance(size, ConstInt) and _is_filled_by(used, allocation.name, match.store):
-            yield ConstantCopy(match, place, buffer, size.value)
+            yield ConstantCopy(match, place, call, buffer, size.value)
 
 
 def _buffer(defined: Mapping[str, Instruction], pointer: Value) -> Instruction | None:
