@@ -44,13 +44,12 @@ _CHUNK: Final = 16
 class GroupSums(StagedSums):
     """Emits the sums of a tile by products of groups; see the module's description."""
 
+    busy = 2  # the one that is multiplied, and the one before, whose products may not be complete
     rows = 16
 
     def __init__(self, kernel: GridKernel, tile: TileSums, product: GroupProduct) -> None:
         super().__init__(kernel, tile)
         self.product = product
-        if tile.positions.stages > tile.shape.stages:
-            self.ahead = tile.shape.stages - 2  # the products of the stage multiplied last may not be complete
         warps = product.rows // self.rows
         self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
 
