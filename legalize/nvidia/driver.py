@@ -386,7 +386,8 @@ _DLTENSOR: Final = struct.Struct("<QiiiBBHQQQ")
 _pointer_of: Final = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
-_FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
+_FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat", (10, 8): "i8", (12, 8): "i8"}
+"""By code and bits; 10 and 12 are `kDLFloat8_e4m3fn` and `kDLFloat8_e5m2`, which are passed as bytes."""
 
 
 def _from_dlpack(value: object, stream: dict[str, int]) -> DeviceArray:
@@ -432,6 +433,7 @@ def _from_torch(tensor: Any) -> DeviceArray:
 
 
 def _streams_of_torch() -> Callable[[int], int]:
+    """What returns PyTorch's current stream of a device, as the driver's handle."""
     torch: Any = import_module("torch")
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 (Triton calls it, too)
     return quick or (lambda number: torch.cuda.current_stream(number).cuda_stream)

@@ -69,6 +69,11 @@ class SmallFloat:
         return f'!"{self.name}"'
 
     @property
+    def largest_number(self) -> float:
+        """The largest number."""
+        return float(self._numbers[self.largest])
+
+    @property
     def beyond(self) -> int:
         """The bits of numbers that are too large, unless they are clamped."""
         return self.nan if self.infinity is None else self.infinity
