@@ -45,7 +45,9 @@ class _Device(Protocol):
 
 
 class DeviceMemory:
-    """The pool of a device, and the blocks that calls in the default stream have left; its context is current.
+    """The pool of a device, and the blocks that calls in the default stream have left.
+
+    Its functions are called while the device's context is current.
 
     Args:
         device: The device.
