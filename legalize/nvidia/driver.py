@@ -26,7 +26,7 @@ _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _MAP_BYTES: Final = 128
-_OF_KERNELS: Final = (700, 702, 710, *range(714, 720))
+_KERNEL_ERRORS: Final = (700, 702, 710, *range(714, 720))
 """Errors of a kernel while it runs, such as an illegal address or instruction."""
 _MAPPED: Final = {"bfloat": "BFLOAT16", "half": "FLOAT16", "float": "FLOAT32", "i8": "UINT8"}
 """The driver's names of elements of tensor maps."""
@@ -108,7 +108,7 @@ class NvidiaDevice:
         """The error that a function of the driver returned."""
         _, text = self.driver.cuGetErrorString(status)
         reason = text.decode() if text else f"error {int(status)}"
-        if int(status) in _OF_KERNELS:
+        if int(status) in _KERNEL_ERRORS:
             reason += "; kernels run after the calls that launch them, so an earlier one may be the cause"
         return TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
 

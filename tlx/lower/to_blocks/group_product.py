@@ -37,7 +37,7 @@ _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
 _PART_COLUMNS: Final = (16, 32, 64, 128)
-"""Columns of a warp's sums that may pass through shared memory at once; all tiles have multiples of the first three."""
+"""Columns of a warp's sums that may pass through shared memory at once, where the tile has a multiple of them."""
 _CHUNK: Final = 16
 
 
@@ -169,7 +169,7 @@ class MappedMemory:
         """The memory for elements of some bytes: parts are large, unless fewer blocks would run at once."""
         stages = (shape.rows + shape.columns) * shape.depth * element * shape.stages
         parts = stages + _BARRIERS_BYTES * shape.stages
-        views = {n: SumsView(I32, GroupSums.rows, n) for n in _PART_COLUMNS if n <= shape.columns}
+        views = {n: SumsView(I32, GroupSums.rows, n) for n in _PART_COLUMNS if shape.columns % n == 0}
         sizes = {n: parts + shape.warps * view.size for n, view in views.items()}
         at_once = grid.shared_bytes // min(sizes.values())
         columns = max(n for n, size in sizes.items() if grid.shared_bytes // size == at_once)
