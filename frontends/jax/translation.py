@@ -271,7 +271,8 @@ def _unsupported(type_: ValueType) -> str | None:
     if type_.shape is None and "tensor" in type_.text:
         return "is not static: export the function for fixed shapes"
     if type_.shape is None or type_.dtype is None:
-        return "is not supported: use arrays of booleans, integers, or floats of 16 to 64 bits"
+        types = "booleans, integers, floats of 16 to 64 bits, float8_e4m3fn or float8_e5m2"
+        return f"is not supported: use arrays of {types}"
     if not type_.count:
         return "has no elements, which TLX does not support: leave it out"
     return f"has more than {_MOST} elements: split it" if type_.count > _MOST else None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.intrinsics.numpy_types import bfloat_dtype
+from tlx.intrinsics.numpy_types import named_dtype, small_float_of
+from tlx.intrinsics.small_floats import E4M3, E5M2
 
 if TYPE_CHECKING:
     import onnx
@@ -37,11 +38,18 @@ ELEMENT_TYPES: Final[dict[int, str]] = {
     12: "uint32",
     13: "uint64",
     16: "bfloat16",
+    17: E4M3.dtype,
+    19: E5M2.dtype,
 }
 """Numbers of ONNX's element types and their names in numpy."""
 
 _PACKED: Final = {21: ("uint8", 4), 22: ("int8", 4), 25: ("uint8", 2), 26: ("int8", 2)}
-_SPELLED: Final = {"float32": "float", "float64": "double"}
+_SPELLED: Final = {
+    "float32": "float",
+    "float64": "double",
+    E4M3.dtype: "float8e4m3fn",
+    E5M2.dtype: "float8e5m2",
+}
 _OLDEST_OPSET: Final = 7
 
 
@@ -107,6 +115,8 @@ class Tensor:
             raise self._error(f"has {len(numbers)} elements; shape {shape} needs {math.prod(shape)}")
         if dtype.name in ("float16", "bfloat16"):
             return np.array(numbers, np.int64).astype(np.uint16).view(dtype).reshape(shape)
+        if small_float_of(dtype) is not None:
+            return np.array(numbers, np.int64).astype(np.uint8).view(dtype).reshape(shape)
         return np.array(numbers, None if numbers else dtype).astype(dtype).reshape(shape)
 
     def _packed(self, shape: tuple[int, ...]) -> Array:
@@ -299,9 +309,12 @@ class Model:
 
 
 def element_type(number: int) -> np.dtype[Any] | None:
-    """The numpy type of an element type's number; None if it is not supported."""
+    """The numpy type of an element type's number; None if it is not supported, or needs ml_dtypes, which is missing."""
     name = ELEMENT_TYPES.get(number)
-    return bfloat_dtype("float32") if name == "bfloat16" else None if name is None else np.dtype(name)
+    try:
+        return None if name is None else named_dtype(name)
+    except TypeError:
+        return None
 
 
 def type_name(number: int) -> str:

@@ -20,8 +20,9 @@ are run.
 
 Operators of versions 7 to 28 of ONNX are read; versions 11 to 21 are those that are tested against onnxruntime.
 Element types are {types};
-integers of 4 and 2 bits are read as constants. Strings, complex numbers, sparse tensors, optional types, sequences
-as inputs or outputs of the model, and floats of 8 and 4 bits are not supported.
+integers of 4 and 2 bits are read as constants, and 8-bit floats can only be moved and converted. Strings, complex
+numbers, sparse tensors, optional types, sequences as inputs or outputs of the model, floats of 4 bits, and other
+8-bit floats are not supported.
 
 An operand that decides a shape (the shape of Reshape, the axes of Squeeze, the pads of Pad, the repeats of Tile, ...)
 must be known when the model is translated: a constant, or computed from constants and shapes. Where it is an input of

@@ -20,7 +20,7 @@ import numpy as np
 
 from tlx.diagnostics import TlxError
 from tlx.graph import Graph, Value
-from tlx.intrinsics.numpy_types import bfloat_dtype, is_float
+from tlx.intrinsics.numpy_types import bfloat_dtype, is_float, small_float_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Tensor: TypeAlias = "Array | Value"
@@ -265,11 +265,22 @@ class Tensors:
             result = np.asarray(_UNARY[name](x))
         return result if name == "is_finite" else result.astype(x.dtype)
 
-    def convert(self, x: Tensor, dtype: Any) -> Tensor:
-        """The elements in another type; see `Graph.convert`."""
+    def convert(self, x: Tensor, dtype: Any, *, saturates: bool = False) -> Tensor:
+        """The elements in another type; see `Graph.convert`.
+
+        Args:
+            x: The elements.
+            dtype: The type.
+            saturates: Whether numbers beyond the largest 8-bit float become that one.
+        """
         to = np.dtype(dtype)
         if x.dtype == to:
             return x
+        small = small_float_of(to)
+        if small is not None and saturates:
+            wide = x if is_float(x.dtype) and small_float_of(x.dtype) is None else self.convert(x, np.float32)
+            largest = small.largest_number
+            x = self.minimum(self.maximum(wide, -largest), largest)
         if isinstance(x, Value):
             return self.graph.convert(x, to)
         with np.errstate(all="ignore"):

@@ -45,7 +45,9 @@ class _Device(Protocol):
 
 
 class DeviceMemory:
-    """The pool of a device, and the blocks that calls in the default stream have left; its context is current.
+    """The pool of a device, and the blocks that calls in the default stream have left.
+
+    Its functions are called while the device's context is current.
 
     Args:
         device: The device.
@@ -94,11 +96,15 @@ class DeviceMemory:
         return None
 
     def __del__(self) -> None:
-        with suppress(TlxError, AttributeError):
+        if not hasattr(self, "_blocks"):  # the device has no pools
+            return
+        with suppress(TlxError):
             self._call("cuCtxPushCurrent", self._device.context)
             for block in self._blocks:
-                self.free(block.address, 0)
-            self._call("cuMemPoolDestroy", self._pool)
+                with suppress(TlxError):
+                    self.free(block.address, 0)
+            with suppress(TlxError):
+                self._call("cuMemPoolDestroy", self._pool)
             self._call("cuCtxPopCurrent")
 
 

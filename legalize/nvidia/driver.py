@@ -26,7 +26,7 @@ _WITH_ARCHITECTURE_FEATURES: Final = (9, 0)
 _PLAIN_SHARED: Final = 48 << 10  # more dynamic shared memory than this has to be requested
 _LARGE_SHARED: Final = 163 << 10  # what a block of sm_80 may have; sm_86, sm_89 and sm_120 have less
 _MAP_BYTES: Final = 128
-_OF_KERNELS: Final = (700, 702, 710, *range(714, 720))
+_KERNEL_ERRORS: Final = (700, 702, 710, *range(714, 720))
 """Errors of a kernel while it runs, such as an illegal address or instruction."""
 _MAPPED: Final = {"bfloat": "BFLOAT16", "half": "FLOAT16", "float": "FLOAT32", "i8": "UINT8"}
 """The driver's names of elements of tensor maps."""
@@ -108,7 +108,7 @@ class NvidiaDevice:
         """The error that a function of the driver returned."""
         _, text = self.driver.cuGetErrorString(status)
         reason = text.decode() if text else f"error {int(status)}"
-        if int(status) in _OF_KERNELS:
+        if int(status) in _KERNEL_ERRORS:
             reason += "; kernels run after the calls that launch them, so an earlier one may be the cause"
         return TlxError(f"{f'{about}: ' if about else ''}{name}: {reason}")
 
@@ -386,7 +386,8 @@ _DLTENSOR: Final = struct.Struct("<QiiiBBHQQQ")
 _pointer_of: Final = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 _INTEGERS: Final = (0, 1, 6)  # signed, unsigned, bool
-_FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat"}
+_FLOATS: Final = {(2, 16): "half", (2, 32): "float", (2, 64): "double", (4, 16): "bfloat", (10, 8): "i8", (12, 8): "i8"}
+"""By code and bits; 10 and 12 are `kDLFloat8_e4m3fn` and `kDLFloat8_e5m2`, which are passed as bytes."""
 
 
 def _from_dlpack(value: object, stream: dict[str, int]) -> DeviceArray:
@@ -432,6 +433,7 @@ def _from_torch(tensor: Any) -> DeviceArray:
 
 
 def _streams_of_torch() -> Callable[[int], int]:
+    """What returns PyTorch's current stream of a device, as the driver's handle."""
     torch: Any = import_module("torch")
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 (Triton calls it, too)
     return quick or (lambda number: torch.cuda.current_stream(number).cuda_stream)

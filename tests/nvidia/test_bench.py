@@ -18,7 +18,7 @@ from tlx.bench.devices.measure import DeviceBench
 from tlx.bench.devices.peers import Call
 from tlx.bench.measure import OURS, PEAK
 from tlx.bench.report import record
-from tlx.tuning.workload import BF16, F32, S8, S32, Workload
+from tlx.tuning.workload import BF16, E4M3, F32, S8, S32, Workload
 
 Numpy = Callable[..., Any]
 
@@ -102,6 +102,7 @@ ROWS = {work.row: work for work in workloads.of_rows(24, 40) if work.types == "f
     [
         (workloads.gemm("bf16->bf16", (BF16, BF16), (24, 40, 32)), np.matmul),
         (workloads.gemm("s8", (S8, S32), (24, 40, 32), columns=True), by_columns),
+        (workloads.gemm("e4m3->bf16", (E4M3, BF16), (24, 40, 32), columns=True), by_columns),
         (workloads.gemm("f32", (F32, F32), (24, 40, 32), tf32=True), np.matmul),
         (workloads.batch(3, 16), np.matmul),
         (workloads.mlp(24, 40, 32), layer),

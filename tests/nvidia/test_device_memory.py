@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.nvidia.test_streams import driver_with_events
-from tests.nvidia.test_target import driver_that_captures
+from tests.nvidia.test_target import driver_that_captures, recorded
 from tlx.api.device import DeviceFunction, HostCopies
 from tlx.api.signatures import Parameter, Prototype
 from tlx.ir.types import PTR, VOID
@@ -75,6 +75,26 @@ def test_calls_in_the_default_stream_share_a_block(recording: RecordingDriver) -
     recording.calls.clear()
     del first, second, function
     assert recording.calls == ["free 1 in 0", "destroy the pool"]
+
+
+def test_memory_that_cannot_be_freed(recording: RecordingDriver) -> None:
+    """The pool is destroyed, and the context that was current before is so again."""
+    (function,) = recording.functions((256,))
+    function()
+    contexts: list[str] = []
+    recording.driver.cuCtxPushCurrent = recorded(contexts, "push")
+    recording.driver.cuCtxPopCurrent = recorded(contexts, "pop", 7)
+    recording.driver.cuGetErrorString = recorded([], "", b"an illegal memory access was encountered")
+    recording.driver.cuMemFreeAsync = failed
+    recording.calls.clear()
+    del function
+    assert recording.calls == ["destroy the pool"]
+    assert contexts.count("push") == contexts.count("pop") > 0
+
+
+def failed(*_: Any) -> tuple[int, None]:
+    """A function of the driver after a kernel has failed."""
+    return 700, None
 
 
 def test_temporaries_of_a_block_are_apart_and_aligned(recording: RecordingDriver) -> None:

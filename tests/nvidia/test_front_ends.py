@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
@@ -157,6 +158,13 @@ def called_as_a_graph(w: Array, target: Target) -> Callable[[Any, Any], Any]:
     return lambda x, stream: code(x, stream=stream)
 
 
+class Stream:
+    """A stream of another library."""
+
+    def __init__(self, handle: int) -> None:
+        self.ptr = handle
+
+
 CALLED: Final = [called_by_jax, called_by_onnx, called_as_a_graph]
 
 
@@ -231,3 +239,20 @@ def test_streams_are_handles_or_objects_of_other_libraries(monkeypatch: pytest.M
         assert emulated.codes[-1].streams == {4}
     with pytest.raises(ArgumentError, match=r"stream: expected the driver's handle, .*, got str 'fast'"):
         call(x, "fast")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_results_keep_the_stream_in_which_they_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy, for one, destroys a stream with its object."""
+    on_emulator.on_emulator(monkeypatch)
+    emulated = EmulatedDevice("")
+    call = called_as_a_graph(np.eye(16, dtype=np.float32), with_grids(device=lambda: emulated))
+    x = OwnedArray(emulated.codes[-1], (8, 16), np.dtype(np.float32))
+    x.fill(np.ones((8, 16), np.float32))
+    stream = Stream(4)
+    alive = weakref.ref(stream)
+    result = call(x, stream)
+    del stream
+    assert alive() is not None
+    del result
+    assert alive() is None

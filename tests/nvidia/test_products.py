@@ -1,6 +1,7 @@
 """Products on the emulator: element types, edges, layouts, batches, accumulation and epilogues."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -8,6 +9,9 @@ import numpy as np
 import pytest
 
 from tests.nvidia.programs import broadcast, function, integers, lowered, normal, tensor, typed
+from tlx.legalize.nvidia import operations
+from tlx.legalize.nvidia.warpgroups import BF16_GROUP
+from tlx.target.grid_unit import FragmentProduct, GroupProduct
 from tlx.target.launches import table_of
 
 BF16 = ml_dtypes.bfloat16
@@ -58,6 +62,24 @@ def test_transposed_operands(run: Run, element: str, layouts: str) -> None:
     stored = [np.ascontiguousarray(a.T if o == "t" else a) for a, o in zip((x, y), layouts, strict=True)]
     *_, c = run(matmul(m, n, k, element, "float", layouts), *stored, np.full((m, n), 99, np.float32))
     np.testing.assert_array_equal(c, want)
+
+
+def with_stages(product: FragmentProduct | GroupProduct, stages: int) -> dict[str, Any]:
+    """Options of a machine with this product only, in tiles of some stages, and without tensor maps."""
+    shapes = tuple(replace(shape, stages=stages) for shape in product.shapes)
+    return {"products": (replace(product, shapes=shapes),), "copies": None}
+
+
+@pytest.mark.parametrize(("product", "least"), [(operations.BF16, 2), (BF16_GROUP, 3)], ids=["fragments", "groups"])
+def test_few_stages(run: Run, product: FragmentProduct | GroupProduct, least: int) -> None:
+    """A stage is not copied over while it may be read; shapes with fewer stages are mistakes of the target."""
+    m, n, k = 64, 64, 640
+    program, changes = matmul(m, n, k, "bfloat", "float"), with_stages(product, least)
+    x, y = integers((m, k), DTYPES["bfloat"]), integers((k, n), DTYPES["bfloat"], 1)
+    *_, c = run(program, x, y, np.full((m, n), 99, np.float32), processor="sm_90a", **changes)
+    np.testing.assert_array_equal(c, x.astype(np.float32) @ y.astype(np.float32))
+    with pytest.raises(AssertionError, match="stages are too few"):
+        lowered(program, "sm_90a", **with_stages(product, least - 1))
 
 
 @pytest.mark.parametrize("layouts", ["nn", "tn", "nt", "tt"])

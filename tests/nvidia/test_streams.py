@@ -96,6 +96,24 @@ def test_dlpack_is_passed_the_stream_of_the_call(stream: int, passed: int) -> No
         takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER]))(Array(), stream=stream)
 
 
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2"])
+def test_small_floats_are_passed_as_bytes(kind: str) -> None:
+    numpy: Any = pytest.importorskip("jax.numpy")
+    array = numpy.ones((4,), kind)
+
+    class OnDevice:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+        def __dlpack__(self, **_: int) -> object:
+            return array.__dlpack__()
+
+    driver, _ = driver_with_events()
+    found = NvidiaDevice(driver).load("", [ONE_POINTER]).array(OnDevice(), 0)
+    assert found is not None
+    assert (found.shape, found.element) == ((4,), "i8")
+
+
 def test_arrays_are_ordered_by_their_own_stream() -> None:
     driver, called = driver_with_events()
 

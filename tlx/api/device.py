@@ -240,13 +240,13 @@ class DeviceFunction(CompiledFunction):
         """The array of the device that an object is, for use in a stream; None if it is another object."""
         return value.description if isinstance(value, OwnedArray) else self._device.array(value, stream)
 
-    def on_device(self, array: Array, stream: int = 0) -> OwnedArray:
+    def on_device(self, array: Array, stream: object = None) -> OwnedArray:
         """A copy of an array of numpy in the device's memory."""
         owned = OwnedArray(self._device, array.shape, array.dtype, stream)
         owned.fill(array)
         return owned
 
-    def empty(self, shape: Sequence[int], dtype: np.dtype[Any], stream: int = 0) -> OwnedArray:
+    def empty(self, shape: Sequence[int], dtype: np.dtype[Any], stream: object = None) -> OwnedArray:
         """An array in the device's memory whose elements are undefined."""
         return OwnedArray(self._device, shape, dtype, stream)
 
@@ -364,13 +364,14 @@ class OwnedArray:
         shape: Its extents.
         dtype: Its element type.
         stream: The stream in whose order it is allocated, copied and freed; calls in other streams are ordered by it.
+            An object of another library is kept, as many destroy the stream with it.
     """
 
-    def __init__(self, code: DeviceCode, shape: Sequence[int], dtype: np.dtype[Any], stream: int = 0) -> None:
+    def __init__(self, code: DeviceCode, shape: Sequence[int], dtype: np.dtype[Any], stream: object = None) -> None:
         self.shape, self.dtype, self._code, self.address = tuple(shape), dtype, code, 0
-        self.nbytes, self.stream = prod(self.shape) * dtype.itemsize, stream
+        self.nbytes, self.stream, self._stream = prod(self.shape) * dtype.itemsize, stream_handle(stream), stream
         with code.current():
-            self.address = code.allocate(self.nbytes, stream)
+            self.address = code.allocate(self.nbytes, self.stream)
 
     def __del__(self) -> None:
         if self.address:

@@ -136,7 +136,9 @@ def _load(path: str) -> Array:
         raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
     except (ValueError, EOFError) as error:
         raise UsageError(f"'{path}' is not a .npy file: {error}") from None
-    return array.view(_dtype("bfloat16")) if array.dtype == np.dtype("V2") else array  # numpy does not save the name
+    if array.dtype == np.dtype("V2"):  # numpy does not save the names of types of other packages
+        return array.view(_dtype("bfloat16"))
+    return array.view(np.uint8) if array.dtype == np.dtype("V1") else array  # 8-bit floats, which are bytes
 
 
 def _number(text: str) -> int | float:

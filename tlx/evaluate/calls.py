@@ -39,6 +39,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.abi import parse_attributes, pointee_type
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.conversions import wrong_conversion
 from tlx.ir.types import VOID, ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Global, Text
 
@@ -248,6 +249,8 @@ def call(scope: FunctionScope, instruction: Instruction) -> Step | None:
         return None
     if name.startswith("llvm.stack"):
         return _stack(scope, instruction, name)
+    if (error := wrong_conversion(instruction)) is not None:
+        raise error
     context = scope.context
     metadata = tuple(str(a) for a in instruction.args if str(a.type) == "metadata")
     site = CallSite(context, name, instruction.type, tuple(a.type for a in instruction.args), metadata)

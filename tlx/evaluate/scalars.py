@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from tlx.diagnostics import EvaluationError
 from tlx.evaluate.arithmetic import saturated
 from tlx.evaluate.context import (
     CallSite,
@@ -34,7 +33,7 @@ from tlx.evaluate.values import (
     width_of,
 )
 from tlx.intrinsics.numpy_types import Array
-from tlx.intrinsics.small_floats import SmallFloat, format_named
+from tlx.intrinsics.small_floats import format_named
 from tlx.ir.types import IntType, StructType, VectorType, scalar_of
 
 Elementwise = Callable[..., Array]
@@ -220,16 +219,9 @@ def _is_class_entry(site: CallSite) -> Implementation:
     return run
 
 
-def _format(site: CallSite) -> SmallFloat:
-    try:
-        return format_named(site.metadata[0])
-    except (KeyError, IndexError):
-        raise EvaluationError(f"@{site.name}: the evaluator does not know this format") from None
-
-
 def _from_small(site: CallSite) -> Implementation:
     """`llvm.convert.from.arbitrary.fp`, which is exact."""
-    format_, element = _format(site), element_dtype(scalar_of(site.result))
+    format_, element = format_named(site.metadata[0]), element_dtype(scalar_of(site.result))
 
     def run(codes: RuntimeValue) -> RuntimeValue:
         numbers = to_float(format_.decoded(np.atleast_1d(codes)), element)
@@ -240,7 +232,7 @@ def _from_small(site: CallSite) -> Implementation:
 
 def _to_small(site: CallSite) -> Implementation:
     """`llvm.convert.to.arbitrary.fp`, which rounds once, to nearest even."""
-    format_ = _format(site)
+    format_ = format_named(site.metadata[0])
 
     def run(numbers: RuntimeValue, saturates: RuntimeValue) -> RuntimeValue:
         codes = format_.encoded(np.atleast_1d(numbers), saturates=bool(saturates))

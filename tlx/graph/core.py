@@ -30,7 +30,7 @@ _PACKAGE: Final = "tlx.graph"
 _ELEMENT_TYPES: Final = (
     "bool, int8 to int64, uint8 to uint64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32 or float64"
 )
-_OF_SMALL_FLOATS: Final = frozenset(
+_TAKE_SMALL_FLOATS: Final = frozenset(
     "bitcast broadcast concatenate convert dot_general dynamic_slice dynamic_update_slice expand gather index matmul "
     "output pad reshape reverse scatter slice switch take transpose where while_loop".split()
 )
@@ -135,7 +135,7 @@ class Core:
                 self._fail(operation, f"{x!r} belongs to another graph")
             if str(x.buffer.operand) in self._closed:
                 self._fail(operation, f"{x!r} belongs to a loop or a branch that has ended: return it from there")
-            if operation not in _OF_SMALL_FLOATS and small_float_of(x.dtype) is not None:
+            if operation not in _TAKE_SMALL_FLOATS and small_float_of(x.dtype) is not None:
                 self._fail(operation, f"not defined for {x.dtype.name}: convert the operand first")
             return x
         if isinstance(x, np.ndarray):

@@ -206,11 +206,11 @@ class Elementwise(Core):
         return self._map("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
 
     def _convert_small(self, x: Value, to: DType, source: SmallFloat | None, target: SmallFloat | None) -> Value:
-        """A conversion from or to floats of 8 bits; integers, and other such floats, become float in between."""
+        """A conversion from or to floats of 8 bits; one between two formats, or from or to integers, is by float."""
         format_ = source or target
         assert format_ is not None
         other = to if source is not None else x.dtype
-        if target is source or not is_float(other) or small_float_of(other) is not None:
+        if not is_float(other) or small_float_of(other) is not None:
             return self.convert(self.convert(x, "float32"), to)
         immediates: list[ir.Value] = [ir.Text(METADATA, format_.metadata)]
         if source is None:

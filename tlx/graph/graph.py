@@ -101,7 +101,7 @@ class GraphFunction:
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
         if isinstance(self.call, DeviceFunction):
             given = dict(zip((i.name for i in passed), arrays, strict=True))
-            return self._called_on_device(self.call, given, stream_handle(stream))
+            return self._called_on_device(self.call, given, stream)
         if stream is not None:
             raise ArgumentError("stream: the code is for a CPU, where calls take no stream; leave it out")
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
@@ -123,14 +123,15 @@ class GraphFunction:
         call = self.call
         return isinstance(call, DeviceFunction) and call.array_of(value, stream_handle(stream)) is not None
 
-    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], stream: int) -> Any:
+    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], stream: object) -> Any:
         stays, passed, new = False, list[Any](), list[Any]()
+        handle = stream_handle(stream)
         weights = iter(self.weights)
         for declared in self.inputs:
             if declared.array is not None:
                 passed.append(next(weights))
                 continue
-            resident = function.array_of(given[declared.name], stream)
+            resident = function.array_of(given[declared.name], handle)
             if resident is None:
                 given[declared.name] = _checked(declared, given[declared.name])
             elif resident.shape != declared.shape:
@@ -146,7 +147,7 @@ class GraphFunction:
             shape, dtype = output.shape, output.dtype
             new.append(function.empty(shape, dtype, stream) if stays else np.empty(shape, dtype))
             results.append(new[-1])
-        function(*passed, *new, stream=stream)
+        function(*passed, *new, stream=handle)
         return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""Floating-point formats of 8 bits, which are no types of LLVM: bytes in integers, which two of its intrinsics convert.
+"""Floating-point formats of 8 bits. LLVM has no types for them: they are bytes, `i8`, which two intrinsics convert.
 
     %x = call <n x half> @llvm.convert.from.arbitrary.fp(<n x i8> %bytes, metadata !"Float8E4M3FN")
     %b = call <n x i8> @llvm.convert.to.arbitrary.fp(<n x half> %x, metadata !"Float8E4M3FN",
@@ -67,6 +67,11 @@ class SmallFloat:
     def metadata(self) -> str:
         """The operand that names the format."""
         return f'!"{self.name}"'
+
+    @property
+    def largest_number(self) -> float:
+        """The largest number."""
+        return float(self._numbers[self.largest])
 
     @property
     def beyond(self) -> int:

@@ -285,7 +285,7 @@ class DeviceCode(Protocol):
         ...
 
     def is_capturing(self, stream: int) -> bool:
-        """Whether what is launched in a stream is recorded, by whomever."""
+        """Whether a stream is being captured, by this or another library."""
         ...
 
     def capture(self, work: Callable[[int], None]) -> Callable[[int], None]:

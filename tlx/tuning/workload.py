@@ -24,7 +24,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from tlx.diagnostics import TlxError
+from tlx.intrinsics import small_floats
 from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.small_floats import SmallFloat
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import new_function
 from tlx.ir.parser.module import parse
@@ -43,12 +45,14 @@ class Element:
         llvm: Name in LLVM, which has no signedness.
         dtype: Type of numpy arrays that hold it.
         precision: Bits of a float's significand, including the hidden one; 0 for integers.
+        small: The format of a float that is stored in a byte.
     """
 
     name: str
     llvm: str
     dtype: np.dtype[Any]
     precision: int = 0
+    small: SmallFloat | None = None
 
     @property
     def bytes(self) -> int:
@@ -74,10 +78,14 @@ class Element:
             return array.astype(np.int64)
         if self.llvm == "bfloat":
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        if self.small is not None:
+            return self.small.decoded(array)
         return array.astype(np.float64)
 
     def narrow(self, values: Array) -> Array:
         """Values converted to this type: floats rounded to nearest even, integers wrapped."""
+        if self.small is not None:
+            return self.small.encoded(values, saturates=False)
         if self.llvm != "bfloat":
             return values.astype(self.dtype)
         bits = values.astype(np.float32).view(np.uint32)
@@ -88,6 +96,7 @@ F64: Final = Element("f64", "double", np.dtype(np.float64), 53)
 F32: Final = Element("f32", "float", np.dtype(np.float32), 24)
 F16: Final = Element("f16", "half", np.dtype(np.float16), 11)
 BF16: Final = Element("bf16", "bfloat", np.dtype(np.uint16), 8)
+E4M3: Final = Element("e4m3", "i8", np.dtype(np.uint8), small_floats.E4M3.mantissa_bits + 1, small_floats.E4M3)
 S8: Final = Element("s8", "i8", np.dtype(np.int8))
 U8: Final = Element("u8", "i8", np.dtype(np.uint8))
 S16: Final = Element("s16", "i16", np.dtype(np.int16))

@@ -168,21 +168,20 @@ def clip(t: Tensors, node: Node, x: Tensor, low: Tensor | None = None, high: Ten
     return x if most is None else t.minimum(x, most)
 
 
-@operator("Cast", note="not to or from strings and floats of 8 or 4 bits")
+@operator("Cast", note="not to or from strings, floats of 4 bits, and other 8-bit floats")
 def cast(t: Tensors, node: Node, x: Tensor) -> Tensor:
     """Conversion, rounded to nearest."""
     number = node.integer("to", 0)
     to = element_type(number)
     if to is None:
         raise node.error(f"conversion to {type_name(number)} is not supported: {', '.join(ELEMENT_TYPES.values())} are")
-    return t.convert(x, to)
+    return t.convert(x, to, saturates=bool(node.integer("saturate", 1)))
 
 
 @operator("CastLike")
 def cast_like(t: Tensors, node: Node, x: Tensor, like: Tensor) -> Tensor:
     """Conversion to the type of another tensor."""
-    _ = node
-    return t.convert(x, like.dtype)
+    return t.convert(x, like.dtype, saturates=bool(node.integer("saturate", 1)))
 
 
 @operator("Erf", note="float64 is computed in float32")

@@ -19,6 +19,7 @@ from tlx.frontends.onnx.model import Array, Node, element_type, type_name
 from tlx.frontends.onnx.operators.convolution import borders, convolved, spatial
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
+from tlx.intrinsics.numpy_types import is_float, small_float_of
 
 _UNSIGNED: Final = np.dtype(np.uint8)
 
@@ -42,7 +43,7 @@ def _at_axis(v: Tensor, axis: int, rank: int) -> list[int]:
     return [v.shape[0] if d == axis else 1 for d in range(rank)]
 
 
-@operator("DequantizeLinear", note="integers of 4 and 2 bits only as constants, no floats of 8 or 4 bits")
+@operator("DequantizeLinear", note="integers of 4 and 2 bits only as constants, no floats of 4 bits")
 def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`(x - zero point) * scale`."""
     number = node.integer("output_dtype", 0)
@@ -51,19 +52,22 @@ def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Te
         raise node.error(f"a result of type {type_name(number)} is not supported")
     factor = _spread(t, node, scale, x)
     if zero is not None and not (isinstance(zero, np.ndarray) and not zero.any()):
-        x = t.subtract(t.convert(x, np.int32), t.convert(_spread(t, node, zero, x), np.int32))
+        exact = np.float32 if is_float(x.dtype) else np.int32
+        x = t.subtract(t.convert(x, exact), t.convert(_spread(t, node, zero, x), exact))
     wide = t.convert(x, np.float32)
     return t.convert(t.multiply(wide, t.convert(factor, np.float32)), to)
 
 
-@operator("QuantizeLinear", note="to integers of 8 and 16 bits")
+@operator("QuantizeLinear", note="to integers of 8 and 16 bits, and 8-bit floats")
 def quantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    """`x / scale`, rounded to even, plus the zero point, saturated."""
+    """`x / scale`, rounded to even, plus the zero point, saturated; a float has no zero point but 0."""
     number = node.integer("output_dtype", 0)
     to = zero.dtype if zero is not None else element_type(number) if number else _UNSIGNED
+    ratio = t.divide(t.convert(x, np.float32), t.convert(_spread(t, node, scale, x), np.float32))
+    if to is not None and small_float_of(to) is not None:
+        return t.convert(ratio, to, saturates=bool(node.integer("saturate", 1)))
     if to is None or to.kind not in "iu" or to.itemsize > 2 or (zero is not None and t.is_packed(zero)):
         raise node.error(f"a result of {type_name(number) if to is None else 'fewer bits than 8'} is not supported")
-    ratio = t.divide(t.convert(x, np.float32), t.convert(_spread(t, node, scale, x), np.float32))
     return _saturated(t, t.unary("round", ratio), None if zero is None else _spread(t, node, zero, x), to)
 
 

@@ -265,3 +265,6 @@ def test_mistakes(call: str, message: str) -> None:
     with pytest.raises(VerifyError, match=message) as raised:
         lower_text(with_declarations(text), "f.ll", "generic")
     assert raised.value.span is not None
+    arguments = np.zeros(4, np.int8), np.zeros(4, np.int8), np.zeros(4, np.float32), 0
+    with pytest.raises(VerifyError, match=message):
+        evaluate(parse_fully(with_declarations(text)), "f", *arguments)

@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -58,10 +58,10 @@ class DeviceBench:
         """Check and time a workload."""
         try:
             problem = work.problem
-            products = problem.float_products if isinstance(problem, DeviceProblem) else "exact"
-            function = compile_module(
-                work.text(), self.target, entry=work.function, opt_level=3, float_products=products
-            ).entry
+            options: dict[str, Any] = {}
+            if isinstance(problem, DeviceProblem):
+                options = {"float_products": problem.float_products, "fp8_products": problem.fp8_products}
+            function = compile_module(work.text(), self.target, entry=work.function, opt_level=3, **options).entry
             assert isinstance(function, DeviceFunction)
             return self._measured(work, function)
         except TlxError as error:

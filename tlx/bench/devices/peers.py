@@ -76,7 +76,10 @@ class TorchPeer:
     def tensor(self, buffer: WorkloadBuffer, array: OwnedArray) -> Any:
         """A tensor in the memory of an array."""
         tensor = self.torch.as_tensor(array, device=self._device)
-        return tensor.view(self.torch.bfloat16) if buffer.element.llvm == "bfloat" else tensor
+        if buffer.element.llvm == "bfloat":
+            return tensor.view(self.torch.bfloat16)
+        small = buffer.element.small
+        return tensor if small is None else tensor.view(getattr(self.torch, small.dtype))
 
 
 class TritonPeer(TorchPeer):

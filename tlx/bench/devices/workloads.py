@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from tlx.bench.workloads import LAYERS
 from tlx.graph import Graph, Value
-from tlx.lower.options import FloatProducts
-from tlx.tuning.workload import BF16, F16, F32, F64, S8, S32, Element, MemoryTraffic, Workload, WorkloadBuffer
+from tlx.lower.options import FloatProducts, Fp8Products
+from tlx.tuning.workload import BF16, E4M3, F16, F32, F64, S8, S32, Element, MemoryTraffic, Workload, WorkloadBuffer
 
 Shape = tuple[int, ...]
 Peer = Callable[[Any, Sequence[Any], Any], list[Callable[[], Any]]]
@@ -36,14 +36,23 @@ class DeviceProblem:
 
     Attributes:
         torch: By PyTorch.
-        float_products: How our code multiplies floats, as in `tlx.lower.options`.
+        float_products, fp8_products: How our code multiplies floats and 8-bit floats, as in `tlx.lower.options`.
     """
 
     torch: Peer
     float_products: FloatProducts = "exact"
+    fp8_products: Fp8Products = "exact"
 
 
-_DTYPES: Final = {BF16: "bfloat16", F16: "float16", F32: "float32", F64: "float64", S8: "int8", S32: "int32"}
+_DTYPES: Final = {
+    E4M3: "float8_e4m3fn",
+    BF16: "bfloat16",
+    F16: "float16",
+    F32: "float32",
+    F64: "float64",
+    S8: "int8",
+    S32: "int32",
+}
 _SQUARES: Final = (1024, 2048, 4096, 8192, 16384)
 _TRANSFORMERS: Final = ((1, 4096, 4096), (8, 4096, 4096), (49, 512, 4608), (196, 256, 2304), (128, 768, 3072))
 _BATCHES: Final = ((4096, 32), (512, 64), (256, 128), (64, 256))
@@ -85,6 +94,7 @@ def _gemms() -> Iterator[Workload]:
         yield gemm("f16->f16", (F16, F16), (n, n, n))
         yield gemm("s8", (S8, S32), (n, n, n))
         yield gemm("s8", (S8, S32), (n, n, n), columns=True)
+        yield gemm("e4m3->bf16", (E4M3, BF16), (n, n, n), columns=True)
     for name, element in (("f32", F32), ("f64", F64)):
         for n in (1024, 4096):
             yield gemm(name, (element, element), (n, n, n))
@@ -112,9 +122,11 @@ def gemm(
         a, b = x
         if tf32:
             return [lambda: _rounded(torch, a, b, c)]
-        if element is not S8:
+        if element not in (S8, E4M3):
             return [lambda: torch.matmul(a, b.t() if columns else b, out=c)]
         stored = b if columns else b.t().contiguous()  # the only order that it multiplies at full speed
+        if element is E4M3:
+            return [lambda: _scaled(torch, a, stored, c)]
         return [lambda: torch._int_mm(a, stored.t(), out=c)]  # noqa: SLF001 (its only product of 8-bit integers)
 
     return _workload(
@@ -122,9 +134,15 @@ def gemm(
         (("a", element, (m, k)), ("b", element, (n, k) if columns else (k, n))),
         (out, (m, n)),
         build,
-        DeviceProblem(by_torch, "tf32" if tf32 else "exact"),
+        DeviceProblem(by_torch, "tf32" if tf32 else "exact", "tensor-cores" if element is E4M3 else "exact"),
         2 * m * n * k,
     )
+
+
+def _scaled(torch: Any, a: Any, b: Any, c: Any) -> Any:
+    """The product of 8-bit floats, with b column-major, by PyTorch, whose tensor cores add it as ours do."""
+    one = torch.ones((), device=a.device)
+    return torch._scaled_mm(a, b.t(), one, one, out_dtype=c.dtype, use_fast_accum=True)  # noqa: SLF001 (its only one)
 
 
 def _rounded(torch: Any, a: Any, b: Any, c: Any) -> Any:

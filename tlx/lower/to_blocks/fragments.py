@@ -26,13 +26,12 @@ _REGISTER: Final = 4
 class FragmentSums(StagedSums):
     """Emits the sums of a tile by products of fragments; see the module's description."""
 
+    busy = 1  # the one that is multiplied; the one before is free after the barrier
     transposable = (2, 8)
 
     def __init__(self, kernel: GridKernel, tile: TileSums, product: FragmentProduct) -> None:
         super().__init__(kernel, tile)
         self.product, self.rows, self.columns = product, product.rows, product.columns
-        if tile.positions.stages > tile.shape.stages:
-            self.ahead = tile.shape.stages - 1  # the stage multiplied last is free after the barrier
 
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """The sums with the products of a stage added."""

@@ -37,20 +37,19 @@ _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
 _PART_COLUMNS: Final = (16, 32, 64, 128)
-"""Columns of a warp's sums that may pass through shared memory at once; all tiles have multiples of the first three."""
+"""Columns of a warp's sums that may pass through shared memory at once, where the tile has a multiple of them."""
 _CHUNK: Final = 16
 
 
 class GroupSums(StagedSums):
     """Emits the sums of a tile by products of groups; see the module's description."""
 
+    busy = 2  # the one that is multiplied, and the one before, whose products may not be complete
     rows = 16
 
     def __init__(self, kernel: GridKernel, tile: TileSums, product: GroupProduct) -> None:
         super().__init__(kernel, tile)
         self.product = product
-        if tile.positions.stages > tile.shape.stages:
-            self.ahead = tile.shape.stages - 2  # the products of the stage multiplied last may not be complete
         warps = product.rows // self.rows
         self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
 
@@ -170,7 +169,7 @@ class MappedMemory:
         """The memory for elements of some bytes: parts are large, unless fewer blocks would run at once."""
         stages = (shape.rows + shape.columns) * shape.depth * element * shape.stages
         parts = stages + _BARRIERS_BYTES * shape.stages
-        views = {n: SumsView(I32, GroupSums.rows, n) for n in _PART_COLUMNS if n <= shape.columns}
+        views = {n: SumsView(I32, GroupSums.rows, n) for n in _PART_COLUMNS if shape.columns % n == 0}
         sizes = {n: parts + shape.warps * view.size for n, view in views.items()}
         at_once = grid.shared_bytes // min(sizes.values())
         columns = max(n for n, size in sizes.items() if grid.shared_bytes // size == at_once)

@@ -467,7 +467,16 @@ def _emit_epilogue(
     sums: Callable[[Value, Value, int], Value],
     band: tuple[int, Value] | None = None,
 ) -> None:
-    """Compute C from sums, by their row, first column (i32) and number in a part of the tile; or one of some bands."""
+    """Compute C from the sums of a part of a tile.
+
+    Args:
+        kernel: The kernel.
+        merged: The product.
+        shape: The tile.
+        part: The part.
+        sums: Loads adjacent sums of a row of the part, given the row and the first column, i32, and their number.
+        band: The number of equal bands of the part, and that of the only one to compute, i32; None for all of it.
+    """
     b, rows, cols, gemm = kernel.b, part.view.rows, part.view.cols, merged.gemm
     origin = [b.add(start, place) for start, place in zip(part.origin, part.place, strict=True)]
     leading = 4 if gemm.acc is not None else 3

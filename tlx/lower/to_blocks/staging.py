@@ -194,13 +194,15 @@ class StagedSums(ABC):
         tile: What it computes.
 
     Attributes:
-        ahead: Stages that are copied ahead: by default all.
+        ahead: Stages that are copied ahead: all, if shared memory has room for them.
     """
 
     rows: int
     """Rows of the sums that a warp holds together, in two halves."""
     columns: int = 8
     """Columns of such sums."""
+    busy: int
+    """Stages that may still be read while the next one is copied."""
     transposable: tuple[int, ...] = (2,)
     """Bytes of elements whose lines in shared memory may follow each other along K."""
 
@@ -213,7 +215,8 @@ class StagedSums(ABC):
         self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
         self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
-        self.threads, self.ahead = shape.warps * kernel.grid.warp, tile.positions.stages
+        self.threads, count = shape.warps * kernel.grid.warp, tile.positions.stages
+        self.ahead = count if count <= shape.stages else shape.stages - self.busy
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
         self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
@@ -243,6 +246,7 @@ class StagedSums(ABC):
             sums: Where the sums are put.
         """
         b, shape, ahead = self.b, self.shape, self.ahead
+        assert ahead > 0, f"{shape.stages} stages are too few: the next one is copied while {self.busy} may be read"
         count = self.positions.stages
         for number in range(ahead):
             self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)

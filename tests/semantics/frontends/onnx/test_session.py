@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -50,6 +51,33 @@ def test_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(session.run(["r"], {"x": x})[0], np.maximum(x @ W + B, 0), rtol=1e-5, atol=1e-6)
     assert session.get_inputs()[0].shape == [3, 4]
     assert "@llvm.tensor.matmul" in tlx.onnx.lower(path, shapes={"x": (3, 4)})
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize(("small", "largest"), [(ml_dtypes.float8_e4m3fn, 448), (ml_dtypes.float8_e5m2, 57344)])
+def test_small_floats(small: Any, largest: int, raw: bool, saturate: int) -> None:
+    """Weights of 8 bits, and what numbers beyond the largest one become: of inputs and of constants."""
+    w = np.array([1.5, -0.25, 2.0**-9, 0.0], small)
+    wide = np.array([1e6, -np.inf, np.nan, 1.0625], np.float32)
+    number = helper.np_dtype_to_tensor_dtype(w.dtype)
+    values = w.tobytes() if raw else w.astype(np.float32)
+    weights = [helper.make_tensor("w", number, (4,), values, raw=raw), onnx.numpy_helper.from_array(wide, "k")]
+    nodes = [
+        helper.make_node("Cast", ["w"], ["weight"], to=1),
+        helper.make_node("Cast", ["x"], ["of_input"], to=number, saturate=saturate),
+        helper.make_node("Cast", ["k"], ["of_constant"], to=number, saturate=saturate),
+    ]
+    places = [helper.make_tensor_value_info("x", 1, (4,)), helper.make_tensor_value_info("weight", 1, (4,))]
+    places += [helper.make_tensor_value_info(name, number, (4,)) for name in ("of_input", "of_constant")]
+    made = helper.make_graph(nodes, "g", places[:1], places[1:], weights)
+    file = helper.make_model(made, opset_imports=[helper.make_opsetid("", 19)]).SerializeToString()
+    weight, *rounded = InferenceSession(file).run(None, {"x": wide})
+    np.testing.assert_array_equal(weight, w.astype(np.float32))
+    want = np.clip(wide, -largest, largest) if saturate else wide
+    for result in rounded:
+        assert result.dtype == np.dtype(small)
+        np.testing.assert_array_equal(result.astype(np.float32), want.astype(small).astype(np.float32))
 
 
 def test_bfloat_products() -> None:
