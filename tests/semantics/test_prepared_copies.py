@@ -58,7 +58,9 @@ def test_products_pack_reordered_filters_in_the_preparation() -> None:
 
 @pytest.mark.parametrize(("dtype", "target"), quick_by_target(_DTYPES, _TARGETS, 1))
 def test_convolutions_at_every_stage(dtype: str, target: str) -> None:
-    assert validate(_convolutions(dtype).text(), target, runs=1) == []
+    graph = _convolutions(dtype, size=(2, 3))
+    assert "@tlx.transpose." in _bodies(graph.text())["f.prepare"]
+    assert validate(graph.text(), target, runs=1) == []
 
 
 @pytest.mark.parametrize("threads", [False, True])
