@@ -45,7 +45,7 @@ from tlx.ir.functions import DuplicateFunction, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.prepared import CONSTANT, PREPARED, block_sizes_name, preparation_name
-from tlx.ir.rewrite import definitions, replace_uses, set_operand
+from tlx.ir.rewrite import definitions, set_operand, uses
 from tlx.ir.types import I8, I64, ArrayType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 from tlx.lower.context import is_kernel
@@ -215,12 +215,17 @@ class PreparedArguments:
     def _read_addresses(self) -> None:
         """Read the address of the array wherever the argument is used; then the argument is the block."""
         b = Builder(self.module, self.function, self.function.entry, 0)
+        reads = uses(self.function)
         for number, block in self._blocks.items():
             argument = self.function.arguments[number]
-            if any(argument.value in i.operands for i in self.function.instructions()):
+            if argument.name in reads:
                 raw = b.load(argument.type, block, CACHE_LINE, f"{argument.name}.raw")
-                replace_uses(self.function, argument.name, raw)
-            replace_uses(self.function, block.name, argument.value)
+                for use in reads[argument.name]:
+                    set_operand(use.instruction, use.index, raw)
+        reads = uses(self.function)
+        for number, block in self._blocks.items():
+            for use in reads.get(block.name, ()):
+                set_operand(use.instruction, use.index, self.function.arguments[number].value)
 
     def _mark(self) -> None:
         """Mark the arguments as prepared blocks."""
