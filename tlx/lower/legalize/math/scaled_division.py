@@ -79,7 +79,8 @@ _EXPIRED: Final = 1
 class DivisionCase(IntEnum):
     """What the operands and quotients of some registers may be, where some are subnormal.
 
-    Each case but the last requires that of all lanes; its code finds out whether that holds.
+    Each case but the last requires that of all lanes. Its code finds out whether that holds as far as results depend on
+    it: subnormal numerators are only slow, and looked for in the first register.
     """
 
     NORMAL_OPERANDS = 1
