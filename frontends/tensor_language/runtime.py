@@ -30,8 +30,9 @@ import numpy as np
 from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
 from tlx.api.compiler import Namespace
-from tlx.api.device import DeviceFunction, HostCopies, memory_bounds, stream_handle
+from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
 from tlx.api.lowering import grid_of
+from tlx.api.streams import stream_handle
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted

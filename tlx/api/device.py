@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from math import prod
 from operator import itemgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
 from tlx.api.call import ArgumentError, CompiledFunction, array_address, checked_argument
 from tlx.api.signatures import Parameter, Prototype
+from tlx.api.streams import between_events, stream_handle
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array, type_of
 from tlx.ir.types import PointerType, bytes_of
@@ -53,57 +54,6 @@ _MOST_RECORDED: Final = 8
 _NO_TEMPORARIES: Final = Temporaries((), 0)
 _HOST: Final = (1, 3, 11)  # of dlpack.h: `kDLCPU`, and pinned memory: `kDLCUDAHost`, `kDLROCMHost`
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>")
-
-
-def stream_handle(stream: object) -> int:
-    """The driver's handle of a stream: an int, or a stream of PyTorch, CuPy, or a library with `__cuda_stream__`.
-
-    None is the default stream.
-
-    Raises:
-        ArgumentError: It is no stream.
-    """
-    if stream is None:
-        return 0
-    if isinstance(stream, int):
-        return stream
-    if (handle := _handle_in(stream, "cuda_stream")) is not None:  # quicker than the protocol
-        return handle
-    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
-        return int(protocol()[1])
-    expected = "expected the driver's handle, an int, or a stream of PyTorch or CuPy"
-    raise ArgumentError(f"stream: {expected}, got {type(stream).__name__} {stream!r}")
-
-
-def event_handles(events: object, keyword: str) -> list[int]:
-    """The driver's handles of an event or a sequence of events: ints, or events of PyTorch, CuPy or `cuda-bindings`.
-
-    None is no event.
-
-    Args:
-        events: The events.
-        keyword: The argument that they are passed as.
-
-    Raises:
-        ArgumentError: Something is no event.
-    """
-    if events is None:
-        return []
-    if isinstance(events, list | tuple):
-        return [handle for event in cast("Sequence[object]", events) for handle in event_handles(event, keyword)]
-    handle = events if isinstance(events, int) else _handle_in(events, "cuda_event")
-    if handle is None:
-        expected = "expected the driver's handle, an int, or an event of PyTorch or CuPy, or a list of them"
-        raise ArgumentError(f"{keyword}: {expected}, got {type(events).__name__} {events!r}")
-    return [handle]
-
-
-def _handle_in(value: object, name: str) -> int | None:
-    """The driver's handle in an object of PyTorch, where it is called `name`, of CuPy or `cuda-bindings`."""
-    for attribute in (name, "ptr"):
-        if isinstance(handle := getattr(value, attribute, None), int):
-            return handle
-    return int(cast("Any", value)) if hasattr(value, "getPtr") else None
 
 
 class DeviceFunction(CompiledFunction):
@@ -143,7 +93,7 @@ class DeviceFunction(CompiledFunction):
             raise self._count_error(len(arguments))
         handle = 0 if stream is None else stream_handle(stream)
         if wait_for is not None or record is not None:
-            with _between_events(self._device, handle, wait_for, record):
+            with between_events(self._device, handle, wait_for, record):
                 self(*arguments, stream=handle)
             return
         device = self._device
@@ -434,23 +384,8 @@ class CapturedCall:
             TlxError: The device refuses it.
         """
         handle = stream_handle(stream)
-        with _between_events(self._code, handle, wait_for, record), self._code.current():
+        with between_events(self._code, handle, wait_for, record), self._code.current():
             self._work(handle)
-
-
-@contextmanager
-def _between_events(code: DeviceCode, stream: int, wait_for: object, record: object) -> Generator[None]:
-    """Have what is launched inside wait for events, and others recorded behind it."""
-    first, last = event_handles(wait_for, "wait_for"), event_handles(record, "record")
-    if 0 in last:
-        raise ArgumentError("record: the event has no handle yet; PyTorch creates it when it is first recorded")
-    with code.current():
-        for event in filter(None, first):  # PyTorch's have no handle, 0, until they are recorded
-            code.wait_for(event, stream)
-    yield
-    with code.current():
-        for event in last:
-            code.record(event, stream)
 
 
 def _product(values: Sequence[Any], numbers: Sequence[int]) -> int:
