@@ -34,6 +34,8 @@ from pathlib import Path
 from typing import Final
 
 _LABEL: Final = re.compile(r'^"?([^\s#:"]+)"?:')
+_NO_TARGET: Final = ".Lannotation"
+"""Labels that nothing jumps to, which keep LLVM from moving instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ def inner_loops(written_in: Language, function: str, body: list[str]) -> Iterato
     label, block = "", list[str]()
     for line in body:
         if match := _LABEL.match(line):
-            label, block = match[1], []
+            if not match[1].startswith(_NO_TARGET):
+                label, block = match[1], []
             continue
         if not (code := line.split(written_in.comment)[0].replace("{vex}", "").strip()) or code.startswith("."):
             continue

@@ -18,10 +18,10 @@ _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
 _POWER10: Final = (*_POWER9, "power10-vector")
 
 POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
-_COSTS: Final = KernelCosts(l2_vector=0.05)
+_COSTS: Final = KernelCosts(l2_vector=0.05, loop_instructions=3)
 """The second-level cache delivers 64 bytes a cycle."""
 _LIMITS: Final = KernelLimits(
-    least_k_unroll=2, loads_ahead=28, registers_ahead=(3, 1), prefetch_part=512, prefetch_steps=0
+    least_k_unroll=4, addressed_elements=24, loads_ahead=10, registers_ahead=(12, 5), prefetch_part=512, prefetch_steps=0
 )
 """LXVWSX, which repeats a word, has no displacement, so that a loop has many integer instructions.
 
@@ -30,11 +30,11 @@ holds up the others. Parts of fewer steps, each of which loads ahead, would take
 256x256x256 float (POWER9) in parts of 32 steps, 6.06 M in one loop of 256 (QEMU's counts, 2026-11-30). The processor
 prefetches panels, which are contiguous.
 """
-POWER8_CORE: Final = CoreModel(latency=7, costs=_COSTS, limits=_LIMITS)
+POWER8_CORE: Final = CoreModel(latency=7, width=22 / 9, costs=_COSTS, limits=_LIMITS)
 """POWER8 and POWER9."""
 POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
 POWER10_CORE: Final = CoreModel(
-    products=4, loads=2, latency=7, width=8, costs=_COSTS, limits=replace(_LIMITS, registers_ahead=(16, 1))
+    products=4, loads=2, latency=6, width=44 / 9, costs=_COSTS, limits=replace(_LIMITS, loads_ahead=32)
 )
 """It starts twice as many products in the time that a load takes, so more operands are loaded ahead."""
 

@@ -74,7 +74,7 @@ def _narrow_half(b: Builder, floats: Value) -> Value:
     return b.cast("trunc", _by_words(b, floats, convert), VectorType(_lanes(floats), I16))
 
 
-_REGISTERS: Final = 56
+_REGISTERS: Final = 61
 """Of 64: with more, LLVM 19 and 22 spill sums of float."""
 _VMX_REGISTERS: Final = 29
 """Of the 32 that instructions of VMX, such as VMSUMUBM, use: if operands take all, LLVM 19 and 22 copy some of them."""

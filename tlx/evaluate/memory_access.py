@@ -354,6 +354,7 @@ MEMORY_INTRINSICS: Final[FunctionTable] = {
     "ptrmask": type_independent(_mask_pointer),
     "threadlocal.address": type_independent(first_argument),
     "prefetch": type_independent(no_operation),
+    "codeview.annotation": type_independent(no_operation),
     "assume": type_independent(_assume),
     "trap": type_independent(_trap),
     "debugtrap": type_independent(_trap),

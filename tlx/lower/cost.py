@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
@@ -170,9 +171,17 @@ def tile_step_cycles(
     multiplies = height * vectors / core.products
     loaded = height / elements + vectors
     loads = loaded / core.loads
-    busy = max((multiplies**3 + loads**3) ** (1 / 3), core.latency)
     costs = core.costs
-    return busy + costs.front_end * loaded + (costs.l2_vector * vectors if streams else 0)
+    others = loaded + costs.loop_instructions / least_k_unroll(core, ceil(height))
+    issued = (height * vectors + others) / core.width
+    busy = max((multiplies**3 + loads**3) ** (1 / 3), issued, core.latency)
+    return busy + costs.front_end * others + (costs.l2_vector * vectors if streams else 0)
+
+
+def least_k_unroll(core: CoreModel, rows: int) -> int:
+    """Positions of K in an iteration of a loop over K, even if operands stay in no registers."""
+    least, most = core.limits.least_k_unroll, core.limits.addressed_elements // rows
+    return least if most >= least else 1 << max(0, most.bit_length() - 1)
 
 
 def product_cycles(

@@ -436,6 +436,7 @@ class KernelCosts:
 
     Attributes:
         front_end: Of the instructions around a step's products, for each row and each register of a row.
+        loop_instructions: Instructions of an iteration of a loop over K besides products and loads, if they count.
         l2_vector: Of a register of B that a step prefetches from the second-level cache.
         full_registers: Factor for tiles that leave no register free: LLVM may spill.
         transposed_store: To store a register of a tile column by column: in halves of cache lines, and in parts that
@@ -461,6 +462,7 @@ class KernelCosts:
     """
 
     front_end: float = 0.05
+    loop_instructions: float = 0
     l2_vector: float = 0.1
     full_registers: float = 1.03
     transposed_store: tuple[float, float] = (12.0, 30.0)
@@ -497,6 +499,8 @@ class KernelLimits:
         a_packings: How often A is packed at most: reading a copy is faster than making one, whichever cache holds it.
         k_unroll: Positions of K in an iteration of a loop, if registers allow: 4 were not faster.
         least_k_unroll: Positions of K in an iteration of a loop, if A and B are read by rows, whatever registers allow.
+        addressed_elements: Elements of A that an iteration of a loop over K may load: where these loads have no
+            displacement, each takes an integer register.
         loads_ahead: By how many products of a loop operands are loaded before their first use; 0: right before it.
         registers_ahead: Registers that tiles leave free for these operands: tiles of multiply-adds, of dot products.
         widened_uses: Uses of an operand up to which one converting instruction for each costs less than packing.
@@ -525,6 +529,7 @@ class KernelLimits:
     a_packings: int = 2
     k_unroll: int = 2
     least_k_unroll: int = 1
+    addressed_elements: int = 1024
     loads_ahead: int = 0
     registers_ahead: tuple[int, int] = (0, 0)
     widened_uses: int = 2

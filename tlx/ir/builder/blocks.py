@@ -18,6 +18,7 @@ from tlx.ir.types import (
     I32,
     I64,
     LABEL,
+    METADATA,
     PTR,
     VOID,
     PointerType,
@@ -128,6 +129,10 @@ class Builder(ValueBuilder):
     def in_place(self, vector: Value, constraint: str, name: str = "") -> Local:
         """The same vector, whose users stay behind the instructions with side effects before this place."""
         return self._unchanged(f'asm sideeffect "", "={constraint},0"', vector, name)
+
+    def scheduling_barrier(self) -> None:
+        """A label in the code, which is no instruction: LLVM's instruction schedulers move nothing across it."""
+        self.call_intrinsic("llvm.codeview.annotation", [], VOID, [Text(METADATA, "!{}")])
 
     def opaque_address(self, pointer: Value, name: str = "") -> Local:
         """The same pointer, computed into one register: LLVM does not split it into base and index."""

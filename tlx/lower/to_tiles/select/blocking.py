@@ -46,7 +46,7 @@ from math import gcd, isqrt
 from typing import Final
 
 from tlx.ir.types import Type, bits_of, bytes_of
-from tlx.lower.cost import needed_registers
+from tlx.lower.cost import least_k_unroll, needed_registers
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
@@ -261,7 +261,7 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     rows, vectors = tile
     if (elements := elements_by_lane(gemm, recipe, target, tile)) > 1:
         return elements
-    least = target.core.limits.least_k_unroll
+    least = least_k_unroll(target.core, rows)
     if recipe.mma.unit == "dot" and recipe.packing.b and target.core.limits.loads_ahead:
         return least
     if not _reads_by_rows(gemm, recipe):
