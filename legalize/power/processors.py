@@ -23,20 +23,22 @@ _COSTS: Final = KernelCosts(l2_vector=0.05, loop_instructions=3)
 _LIMITS: Final = KernelLimits(
     least_k_unroll=4, addressed_elements=24, loads_ahead=10, registers_ahead=(12, 5), prefetch_part=512, prefetch_steps=0
 )
-"""LXVWSX, which repeats a word, has no displacement, so that a loop has many integer instructions.
+"""LXVWSX, which repeats a word, has no displacement: each element of A in an iteration takes an integer register.
 
 LLVM's models of POWER9 and Power10 hold 44 micro-operations and retire them in order: a product that waits for its load
-holds up the others. Parts of fewer steps, each of which loads ahead, would take more instructions: 6.41 M for
-256x256x256 float (POWER9) in parts of 32 steps, 6.06 M in one loop of 256 (QEMU's counts, 2026-11-30). The processor
-prefetches panels, which are contiguous.
+holds up the others. Two products start in the five cycles that a load takes on POWER9. Parts of fewer steps, each of
+which loads ahead, would take more instructions: 6.41 M for 256x256x256 float (POWER9) in parts of 32 steps, 6.06 M in
+one loop of 256 (QEMU's counts, 2026-11-30). The processor prefetches panels, which are contiguous.
 """
-POWER8_CORE: Final = CoreModel(latency=7, width=22 / 9, costs=_COSTS, limits=_LIMITS)
-"""POWER8 and POWER9."""
+_IN_FLIGHT: Final = 44 / 9
+"""Micro-operations that complete in a cycle, as each product stays in the model for nine."""
+POWER8_CORE: Final = CoreModel(latency=7, width=_IN_FLIGHT / 2, costs=_COSTS, limits=_LIMITS)
+"""POWER8 and POWER9, where a product is two micro-operations."""
 POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
 POWER10_CORE: Final = CoreModel(
-    products=4, loads=2, latency=6, width=44 / 9, costs=_COSTS, limits=replace(_LIMITS, loads_ahead=32)
+    products=4, loads=2, latency=6, width=_IN_FLIGHT, costs=_COSTS, limits=replace(_LIMITS, loads_ahead=32)
 )
-"""It starts twice as many products in the time that a load takes, so more operands are loaded ahead."""
+"""Four products start in each of the six cycles that a load takes, and two more for the address of an iteration's first."""
 
 PROCESSORS: Final = {
     "pwr8": Processor(POWER8),

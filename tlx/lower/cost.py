@@ -21,6 +21,7 @@ bound of the ports (AMD Zen 5, 2026-11-24):
 A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
 
     ports      (multiplies^3 + loads^3)^(1/3)     nearly full queues slow each other down (measured: a cube fits)
+    width      (h*v + h + v) / width              instructions that issue in a cycle
     chain      latency                            each sum is a dependence chain of one multiply-add a step
     front end  0.05 (h + v)                       instructions around the products
     registers  3 %                                no free register: LLVM may spill (4x24 of 16 registers, not 6x16)
@@ -179,7 +180,7 @@ def tile_step_cycles(
 
 
 def least_k_unroll(core: CoreModel, rows: int) -> int:
-    """Positions of K in an iteration of a loop over K, even if operands stay in no registers."""
+    """Positions of K in an iteration of a loop over K whose tiles have this many rows: at least these."""
     least, most = core.limits.least_k_unroll, core.limits.addressed_elements // rows
     return least if most >= least else 1 << max(0, most.bit_length() - 1)
 

@@ -556,7 +556,7 @@ class CoreModel:
         products: Multiply-adds.
         loads: Loads, broadcasts of one element included.
         latency: Latency of a multiply-add, in cycles.
-        width: Instructions that issue to the ports (Haswell and Skylake; later cores are wider).
+        width: Instructions that issue to the ports (Haswell and Skylake; later cores are wider), or complete, if fewer.
         costs: Cycles of work besides multiply-adds.
         limits: Thresholds between forms of kernels.
     """
