@@ -21,7 +21,12 @@ POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
 _COSTS: Final = KernelCosts(l2_vector=0.05, loop_instructions=3)
 """The second-level cache delivers 64 bytes a cycle."""
 _LIMITS: Final = KernelLimits(
-    least_k_unroll=4, addressed_elements=24, loads_ahead=10, registers_ahead=(12, 5), prefetch_part=512, prefetch_steps=0
+    least_k_unroll=4,
+    addressed_elements=24,
+    loads_ahead=10,
+    registers_ahead=(12, 5),
+    prefetch_part=512,
+    prefetch_steps=0,
 )
 """LXVWSX, which repeats a word, has no displacement: each element of A in an iteration takes an integer register.
 
