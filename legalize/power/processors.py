@@ -43,7 +43,7 @@ POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
 POWER10_CORE: Final = CoreModel(
     products=4, loads=2, latency=6, width=_IN_FLIGHT, costs=_COSTS, limits=replace(_LIMITS, loads_ahead=32)
 )
-"""Four products start in each of the six cycles that a load takes, and two more for the address of an iteration's first."""
+"""Four products start in each of the six cycles that a load takes, and of two for its address."""
 
 PROCESSORS: Final = {
     "pwr8": Processor(POWER8),

@@ -59,7 +59,7 @@ def legalize(module: Module, context: LoweringContext) -> Module:
             kernels[function.name] = _legalize_kernel(module, function, kernel_context)
     if context.target.grid is not None:
         replace_library_functions(module, context.target)
-    replace_small_conversions(module, context.target)
+    replace_small_conversions(module, own, context.target)
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))

@@ -25,10 +25,13 @@ The functions are for registers. `replace_small_conversions` rewrites calls in f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tlx.intrinsics.small_floats import E5M2, SmallFloat, is_conversion
 from tlx.ir.builder import Builder
+from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import replace_uses
@@ -140,14 +143,19 @@ def _to_small(b: Builder, conversion: SmallConversion, register: Value) -> Value
     return b.cast("trunc", b.binary("or", code, sign), _like(bits, I8))
 
 
-def replace_small_conversions(module: Module, target: Target) -> None:
-    """Replace the calls in all functions of a module, on numbers and vectors; remove the declarations."""
+def replace_small_conversions(module: Module, own: Sequence[Function], target: Target) -> None:
+    """Replace the calls in all functions of a module, on numbers and vectors; remove the declarations.
+
+    A program's own functions (`own`) do not have the target's features, which its instructions for half need.
+    """
+    plain = replace(target, half_conversions=None, converts_half=False) if target.half_conversions else target
+    targets = dict.fromkeys((function.name for function in own), plain)
     for function in module.functions:
         for block in function.blocks:
             for call in [i for i in block.instructions if i.is_call and is_conversion(i.callee or "")]:
                 b = Builder(module, function, block, block.instructions.index(call))
                 b.debug, b.span = call.debug_location, call.span
-                replace_uses(function, str(call.result), _replacement(b, target, call))
+                replace_uses(function, str(call.result), _replacement(b, targets.get(function.name, target), call))
                 block.instructions.remove(call)
     module.remove(*(item for name, item in module.declarations.items() if is_conversion(name)))
 
