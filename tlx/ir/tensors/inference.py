@@ -257,6 +257,11 @@ def analyse(module: Module, function: Function) -> FunctionTensors:
     return tensors
 
 
+def forget_analysis(function: Function) -> None:
+    """Drop the cached analysis of a function: the two refer to each other, so that only a collection would free them."""
+    function.facts.pop(FunctionTensors, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _CachedAnalysis:
     """The analysis of a function, with the instructions and texts for which it is valid."""

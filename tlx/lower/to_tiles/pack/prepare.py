@@ -467,25 +467,24 @@ class _Calls:
             LoweringError: One of them calls itself.
         """
         ordered: dict[str, Function] = {}
-        active: list[str] = []
-
-        def visit(name: str) -> None:
-            if name in ordered:
-                return
-            function = self.functions[name]
-            if name in active:
-                message = f"@{name} calls itself: its {CONSTANT} arguments cannot be prepared"
-                raise LoweringError(message, function.span)
-            active.append(name)
-            for callee in dict.fromkeys(str(i.callee) for i in function.instructions() if i.is_call):
-                if callee in constant:
-                    visit(callee)
-            active.pop()
-            ordered[name] = function
-
         for name in constant:
-            visit(name)
+            self._add_callees_first(name, constant, ordered, ())
         return list(ordered.values())
+
+    def _add_callees_first(
+        self, name: str, constant: Collection[str], ordered: dict[str, Function], callers: tuple[str, ...]
+    ) -> None:
+        """Add a function to `ordered`, after those that it calls."""
+        if name in ordered:
+            return
+        function = self.functions[name]
+        if name in callers:
+            message = f"@{name} calls itself: its {CONSTANT} arguments cannot be prepared"
+            raise LoweringError(message, function.span)
+        for callee in dict.fromkeys(str(i.callee) for i in function.instructions() if i.is_call):
+            if callee in constant:
+                self._add_callees_first(callee, constant, ordered, (*callers, name))
+        ordered[name] = function
 
 
 def _is_defined(module: Module, name: str) -> bool:

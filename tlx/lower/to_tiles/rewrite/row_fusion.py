@@ -211,13 +211,14 @@ class _Search:
 
     def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
         """Whether a pointer is the aligned start of an allocation: `memory + (-memory & 63)`."""
+        users = self._users(memory.removeprefix("%"))
+        return all(self._is_harmless(user) or self._computes(user, pointer) for user in users)
 
-        def computes_start(instruction: Instruction) -> bool:
-            if instruction.opcode in ("ptrtoint", "sub", "and"):
-                return all(computes_start(user) for user in self._users(str(instruction.result)))
-            return instruction.opcode == "getelementptr" and instruction.result == pointer.name
-
-        return all(self._is_harmless(i) or computes_start(i) for i in self._users(memory.removeprefix("%")))
+    def _computes(self, instruction: Instruction, start: Local) -> bool:
+        """Whether an instruction is part of the computation of the aligned start of an allocation."""
+        if instruction.opcode in ("ptrtoint", "sub", "and"):
+            return all(self._computes(user, start) for user in self._users(str(instruction.result)))
+        return instruction.opcode == "getelementptr" and instruction.result == start.name
 
     def _users(self, name: str) -> list[Instruction]:
         return [use.instruction for use in self._uses.get(name, [])]
