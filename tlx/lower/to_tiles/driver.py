@@ -102,6 +102,7 @@ class _FunctionLowering:
         self.target = kernels.context.target_of(kernels.module, function)
         self._analyse()
         if prepared is not None and not self.target.versions and self._prepare_copies(prepared):
+            prepared.read_definitions()
             self._analyse()
         if kernels.context.options.bf16_intermediates == "float":
             self._keep_floats()
@@ -125,7 +126,7 @@ class _FunctionLowering:
             kernel = kernels.of(match.problem, self.target, match.store)
             facts_of(kernel, match.problem, self.target).add_tree([*match.consumed, match.store])
             prepared.pack(copy.place, at, kernel)
-            block = next(block for block in self.function.blocks if copy.buffer in block.instructions)
+            block = self.snapshot.block_of[id(copy.buffer)]
             b = Builder(self.kernels.module, self.function, block, block.instructions.index(copy.buffer))
             address, type_ = prepared.address(b, copy.place, at), copy.buffer.value.type
             pointee = type_.pointee if isinstance(type_, PointerType) else None
