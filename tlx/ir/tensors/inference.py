@@ -258,7 +258,7 @@ def analyse(module: Module, function: Function) -> FunctionTensors:
 
 
 def forget_analysis(function: Function) -> None:
-    """Drop the cached analysis of a function: the two refer to each other, so that only a collection would free them."""
+    """Drop the cached analysis of a function; the two refer to each other, and only a collection would free them."""
     function.facts.pop(FunctionTensors, None)
 
 
