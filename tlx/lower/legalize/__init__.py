@@ -22,7 +22,6 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
-from tlx.ir.tensors.inference import forget_analysis
 from tlx.llvm.triples import has_bfloat, triple_of
 from tlx.lower.context import (
     FEATURES_ATTRIBUTE,
@@ -58,7 +57,6 @@ def legalize(module: Module, context: LoweringContext) -> Module:
         if is_kernel(module, function):
             kernel_context = replace(context, target=context.target_of(module, function))
             kernels[function.name] = _legalize_kernel(module, function, kernel_context)
-        forget_analysis(function)
     if context.target.grid is not None:
         replace_library_functions(module, context.target)
     replace_small_conversions(module, context.target)
