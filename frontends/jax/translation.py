@@ -24,8 +24,11 @@ _TAKE_EMPTY: Final = ("stablehlo.concatenate", "stablehlo.pad")
 _MOST: Final = (1 << 31) - 1
 """Elements of a tensor: the IR has extents of 32 bits."""
 
-_LARGE: Final = 1 << 14
-"""Bytes of a constant that is passed as a weight instead of written into the module, where weights can be passed."""
+LARGE: Final = 1 << 10
+"""Bytes of a constant that is passed as a weight instead of written into the module, where weights can be passed.
+
+A float takes 26 bytes of a module's text, which every stage reads and writes.
+"""
 
 
 class TranslationError(UsageError):
@@ -143,14 +146,14 @@ class Translation:
         return self.graph.parameter(name, type_.shape, type_.dtype, donated=donated)
 
     def constant(self, array: np.ndarray[Any, Any]) -> Value:
-        """A constant; equal ones are one value."""
+        """A constant; equal ones are one value, but for those that are weights."""
         if not any(array.strides):  # one number, repeated
             return self.graph.full(array.shape, array[(0,) * array.ndim], array.dtype)
+        if self._has_weights and array.nbytes > LARGE and array.min() != array.max():
+            return self.graph.weight("constant", array)
         key = (array.shape, array.dtype, array.tobytes())
         if key not in self._constants:
-            as_weight = self._has_weights and array.nbytes > _LARGE and array.min() != array.max()
-            constant = self.graph.weight("constant", array) if as_weight else self.graph.constant(array)
-            self._constants[key] = constant
+            self._constants[key] = self.graph.constant(array)
         return self._constants[key]
 
     def definition(self, value: int) -> Operation | None:

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.functions import Function
-from tlx.ir.instructions import Block, Instruction
+from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
 from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayType, FunctionType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
@@ -294,7 +294,7 @@ def number_tiles(module: Module) -> None:
     """
     configurations: dict[bytes, Global] = {}
     for function in module.functions:
-        tiles = [i for i in function.instructions() if X86_AMX in (i.type, *(operand.type for operand in i.operands))]
+        tiles = [i for i in function.instructions() if i.type == X86_AMX or any(map(_is_tile, i.operands))]
         is_expressible = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
         is_inlined = "noinline" not in module.attribute_text(function.signature).split()
         if tiles and is_expressible and not is_inlined and not _calls_others(function):
@@ -308,6 +308,10 @@ def number_tiles(module: Module) -> None:
 
 def _is_tile_call(name: str | None) -> bool:
     return name is not None and name.startswith(_STEM) and name.endswith(_INTERNAL)
+
+
+def _is_tile(value: Value) -> bool:
+    return isinstance(value, Local) and value.type == X86_AMX
 
 
 def _calls_others(function: Function) -> bool:
@@ -334,6 +338,7 @@ class _Webs:
     Attributes:
         function: The function.
         definitions: The definition of each tile, by name, in program order.
+        code: The instructions of each block that define or use tiles.
         parents: A tile of the same web, or the tile itself, by name.
         interference: The webs that interfere with a web.
         shapes: Rows and bytes of a row of each web.
@@ -341,6 +346,7 @@ class _Webs:
 
     function: Function
     definitions: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
+    code: dict[str, list[Instruction]] = field(default_factory=dict[str, list[Instruction]])
     parents: dict[str, str] = field(default_factory=dict[str, str])
     interference: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
@@ -348,6 +354,10 @@ class _Webs:
     def __post_init__(self) -> None:
         definitions = (i for i in self.function.instructions() if i.type == X86_AMX)
         self.definitions = {i.value.name: i for i in definitions}
+        self.code = {
+            block.name: [i for i in block.instructions if i.result in self.definitions or self._used(i)]
+            for block in self.function.blocks
+        }
         self.parents = {name: name for name in self.definitions}
         for name, definition in self.definitions.items():
             is_phi = definition.opcode == "phi"
@@ -381,7 +391,7 @@ class _Webs:
                 return None
             registers[web] = number
             shapes[number] = shape
-        calls = (i for i in self.function.instructions() if _is_tile_call(i.callee))
+        calls = (i for code in self.code.values() for i in code if i.is_call)
         return registers if all(self._are_distinct(call, registers) for call in calls) else None
 
     def _are_distinct(self, call: Instruction, registers: dict[str, int]) -> bool:
@@ -405,16 +415,16 @@ class _Webs:
     def _build_interference(self) -> bool:
         """Build the interference graph; False if two tiles of a web are live at once."""
         live_out = self._live_out()
-        return all(self._add_interference_in(block, set(live_out[block.name])) for block in self.function.blocks)
+        return all(self._add_interference_in(code, set(live_out[name])) for name, code in self.code.items())
 
-    def _add_interference_in(self, block: Block, live: set[str]) -> bool:
-        for instruction in reversed(block.instructions):
+    def _add_interference_in(self, code: Sequence[Instruction], live: set[str]) -> bool:
+        for instruction in reversed(code):
             if instruction.opcode == "phi":
                 break
             if instruction.type == X86_AMX and not self._define(instruction.value.name, live):
                 return False
             live |= self._used(instruction)
-        phis = [i.value.name for i in block.phis if i.type == X86_AMX]
+        phis = [i.value.name for i in code if i.opcode == "phi"]
         live |= set(phis)
         return all(self._define(name, live - {name}) for name in phis)
 
@@ -434,28 +444,39 @@ class _Webs:
 
     def _live_out(self) -> dict[str, set[str]]:
         """Live-out tiles of each block, including those that phis take from it."""
-        blocks = {block.name: block for block in self.function.blocks}
-        live_out: dict[str, set[str]] = {name: set() for name in blocks}
+        defined = {name: {i.value.name for i in code if i.type == X86_AMX} for name, code in self.code.items()}
+        exposed = {name: self._exposed(code) for name, code in self.code.items()}
+        incoming = {(name, source): tiles for name in self.code for source, tiles in self._incoming(name).items()}
+        live_out: dict[str, set[str]] = {name: set() for name in self.code}
         changed = True
         while changed:
             changed = False
-            for name, block in reversed(blocks.items()):
+            for block in reversed(self.function.blocks):
                 live: set[str] = set()
                 for target in block.terminator.targets:
-                    live |= self._live_in(blocks[target], live_out[target], name)
-                changed = changed or live != live_out[name]
-                live_out[name] = live
+                    live |= exposed[target] | (live_out[target] - defined[target])
+                    live |= incoming.get((target, block.name), set())
+                changed = changed or live != live_out[block.name]
+                live_out[block.name] = live
         return live_out
 
-    def _live_in(self, block: Block, live_out: set[str], source: str) -> set[str]:
-        """Live-in tiles of a block on the edge from `source`."""
-        live = set(live_out)
-        for instruction in reversed(block.instructions):
-            live.discard(instruction.result or "")
+    def _exposed(self, code: Sequence[Instruction]) -> set[str]:
+        """The tiles that a block uses before it defines them."""
+        exposed: set[str] = set()
+        for instruction in reversed(code):
+            exposed.discard(instruction.result or "")
             if instruction.opcode != "phi":
-                live |= self._used(instruction)
-        incoming = {v.name for phi in block.phis for v, name in phi.incoming if name == source and isinstance(v, Local)}
-        return live | incoming & self.definitions.keys()
+                exposed |= self._used(instruction)
+        return exposed
+
+    def _incoming(self, name: str) -> dict[str, set[str]]:
+        """The tiles that the phis of a block take from each of its predecessors."""
+        incoming: dict[str, set[str]] = {}
+        for phi in self.code[name]:
+            for value, source in phi.incoming if phi.opcode == "phi" else ():
+                if isinstance(value, Local) and value.name in self.definitions:
+                    incoming.setdefault(source, set()).add(value.name)
+        return incoming
 
 
 def _rewrite(

@@ -89,12 +89,16 @@ class SymbolTable:
         self._layout = layout
         self._memory = memory
         self._codecs = codecs
-        self.constants = ConstantEvaluator(layout, self.address)
         self._places = {m[1]: m.end() for m in _GLOBAL.finditer(module.source.text)}
         self._functions = {f.name for f in module.functions} | set(module.declarations)
         self._variables: dict[str, GlobalVariable] = {}
         self._addresses: dict[str, int] = {}
         self._names: dict[int, str] = {}
+
+    @property
+    def constants(self) -> ConstantEvaluator:
+        """Evaluates constants that refer to the symbols."""
+        return ConstantEvaluator(self._layout, self.address)
 
     def address(self, name: str) -> int:
         """Address of a global or a function.
@@ -289,7 +293,6 @@ class ConstantMemory:
         self._memory = AddressSpace()
         self._layout = Layout(named_type_bodies(module.source))
         self._symbols = SymbolTable(module, self._layout, self._memory, Codecs(self._layout))
-        self._constants = ConstantEvaluator(self._layout, self._place)
 
     def find(self, definitions: Mapping[str, Instruction], pointer: Value) -> tuple[bytes, int] | None:
         """The contents of the global that a pointer always points into, and the offset of the pointer in it.
@@ -309,7 +312,7 @@ class ConstantMemory:
 
     def _address(self, definitions: Mapping[str, Instruction], pointer: Value) -> int | None:
         if not isinstance(pointer, Local):
-            return self._constants.value(pointer)
+            return ConstantEvaluator(self._layout, self._place).value(pointer)
         definition = definitions.get(pointer.name)
         if definition is None or definition.opcode not in ("bitcast", "getelementptr"):
             return None

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -66,25 +67,24 @@ class BlockCode:
 
 @dataclass(eq=False, slots=True)
 class Edge:
-    """An edge from one block to another: phis read all `sources` before any of `results` is written."""
+    """An edge to the block of a number: phis read all `sources` before any of `results` is written."""
 
-    target: BlockCode
+    target: int
     sources: list[int]
     results: list[int]
 
 
 Exit: TypeAlias = Callable[[Frame], Edge | None]
+_Call: TypeAlias = Callable[[str, list[RuntimeValue]], RuntimeValue]
 
 
 class Edges:
     """Makes the edges that leave one block."""
 
-    def __init__(
-        self, scope: FunctionScope, codes: dict[str, BlockCode], blocks: dict[str, Block], block: Block
-    ) -> None:
+    def __init__(self, scope: FunctionScope, blocks: dict[str, Block], block: Block) -> None:
         self.scope = scope
-        self._codes = codes
         self._blocks = blocks
+        self._numbers = {name: number for number, name in enumerate(blocks)}
         self._from = block.name
 
     def __getitem__(self, target: str) -> Edge:
@@ -92,7 +92,7 @@ class Edges:
             raise EvaluationError(f"branch to %{target}, which is not a block of @{self.scope.function.name}")
         phis = self._blocks[target].phis
         sources = [self.scope.slot(self._incoming(phi)) for phi in phis]
-        return Edge(self._codes[target], sources, [self.scope.result(phi) for phi in phis])
+        return Edge(self._numbers[target], sources, [self.scope.result(phi) for phi in phis])
 
     def _incoming(self, phi: Instruction) -> Operand:
         for value, block in phi.incoming:
@@ -163,13 +163,14 @@ class FunctionCode:
     """A compiled function.
 
     Attributes:
+        blocks: Its blocks by their numbers; the entry is the first.
         template: The frame of a fresh call, constants in place.
         arguments: Slots of the parameters.
         copies: The arguments that are passed as copies (`byval`).
     """
 
     function: Function
-    entry: BlockCode
+    blocks: list[BlockCode]
     template: Frame
     arguments: list[int]
     copies: tuple[ByvalCopy, ...]
@@ -183,15 +184,13 @@ def compile_function(context: MachineContext, function: Function) -> FunctionCod
     """
     scope = FunctionScope(context, function)
     blocks = {b.name: b for b in function.blocks}
-    codes = {name: BlockCode(name) for name in blocks}
-    for block in function.blocks:
-        _compile_block(scope, block, codes, blocks)
+    codes = [_compile_block(scope, block, blocks) for block in function.blocks]
     copies = byval_copies(context.layout, function.name, [(a.type, a.attributes) for a in function.arguments])
-    return FunctionCode(function, codes[function.entry.name], scope.template, scope.arguments, copies)
+    return FunctionCode(function, codes, scope.template, scope.arguments, copies)
 
 
-def _compile_block(scope: FunctionScope, block: Block, codes: dict[str, BlockCode], blocks: dict[str, Block]) -> None:
-    code = codes[block.name]
+def _compile_block(scope: FunctionScope, block: Block, blocks: dict[str, Block]) -> BlockCode:
+    code = BlockCode(block.name)
     for instruction in block.instructions:
         if instruction.opcode in ("phi", "#dbg"):
             continue
@@ -202,11 +201,12 @@ def _compile_block(scope: FunctionScope, block: Block, codes: dict[str, BlockCod
                     code.steps.append(step)
                     code.instructions.append(instruction)
             if instruction.is_terminator:
-                code.exit = terminator(Edges(scope, codes, blocks, block), instruction)
+                code.exit = terminator(Edges(scope, blocks, block), instruction)
                 code.terminator = instruction
         except EvaluationError as error:
             error.span = error.span or instruction.span
             raise
+    return code
 
 
 def _step_factory(instruction: Instruction) -> StepFactory:
@@ -326,7 +326,7 @@ class Machine:
             codecs,
             symbols,
             self._functions,
-            self._call,
+            _weak(self._call),
             dict(foreign or {}),
             team or ThreadTeam(),
             dict(assembly or {}),
@@ -423,7 +423,7 @@ class Machine:
 
     def _run(self, code: FunctionCode, frame: Frame) -> None:
         """Run block after block until a `ret`."""
-        block = code.entry
+        block = code.blocks[0]
         while True:
             self._steps_left -= len(block.steps) + 1
             step = None
@@ -442,7 +442,19 @@ class Machine:
                 values = [frame[s] for s in edge.sources]
                 for slot, value in zip(edge.results, values, strict=True):
                     frame[slot] = value
-            block = edge.target
+            block = code.blocks[edge.target]
+
+
+def _weak(method: _Call) -> _Call:
+    """A method as a function that does not refer to the object, which is then freed without a garbage collection."""
+    reference = weakref.WeakMethod(method)
+
+    def call(name: str, arguments: list[RuntimeValue]) -> RuntimeValue:
+        found = reference()
+        assert found is not None
+        return found(name, arguments)
+
+    return call
 
 
 def evaluate(module: Module, name: str, *args: Any, max_steps: int = MAX_STEPS) -> Any:

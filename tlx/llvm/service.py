@@ -325,7 +325,7 @@ def _large_kernels(text: bytes) -> set[str]:
     """Names of TLX's kernels whose definitions are long; none if the module has functions with `optnone` already."""
     if b"optnone" in text:
         return set()
-    kernels = re.finditer(rb"(?m)^define internal [^@\n]*@(tlx\.[\w.]+)\(", text)
+    kernels = re.finditer(rb"(?m)^define internal [^@\n]*@(tlx\.[-\w.$]+)\(", text)
     return {kernel[1].decode() for kernel in kernels if text.find(b"\n}", kernel.end()) - kernel.end() >= LARGE_KERNEL}
 
 

@@ -32,7 +32,7 @@ def _with_allocas(text: str) -> set[str]:
     """The functions of the optimised module that still have the variable."""
     optimised = emit_code(text, "ll", 2).decode()
     assert ("optnone" in text) == ("optnone" in optimised)
-    definitions = re.findall(r"(?ms)^define .*?@([\w.]+)\(.*?^}", optimised)
+    definitions = re.findall(r"(?ms)^define .*?@([-\w.]+)\(.*?^}", optimised)
     bodies = re.findall(r"(?ms)^define .*?^}", optimised)
     return {name for name, body in zip(definitions, bodies, strict=True) if "alloca" in body}
 
@@ -41,6 +41,7 @@ def _with_allocas(text: str) -> set[str]:
     ("kernel", "words", "kept"),
     [
         ("tlx.matmul", {}, {"tlx.matmul"}),
+        ("tlx.nest.my-model", {}, {"tlx.nest.my-model"}),
         ("tlx.copy", {"loads": "3"}, set[str]()),
         ("tlx.matmul", {"linkage": "dso_local"}, set[str]()),
         ("matmul", {}, set[str]()),

@@ -12,7 +12,7 @@ from tlx.llvm.loader import LoadedObject
 from tlx.llvm.split import split_module
 
 _PADDING = "  ; " + 120 * "-" + "\n"
-_NAMES = ("tlx.first", "tlx.second")
+_NAMES = ("tlx.first", "tlx.nest.my-model")
 
 
 def _kernel(name: str, body: str, *, large: bool = True) -> str:
@@ -27,11 +27,11 @@ def _module(*, last: str = "") -> str:
     first = (
         "  %x = load i32, ptr %p\n  %c = load i32, ptr @tlx.constant\n  %y = call i32 @llvm.umax.i32(i32 %x, i32 0)\n"
     )
-    first += "  %z = add i32 %y, %c\n  store i32 %z, ptr %p\n  call void @tlx.second(ptr %p)\n"
+    first += "  %z = add i32 %y, %c\n  store i32 %z, ptr %p\n  call void @tlx.nest.my-model(ptr %p)\n"
     second = f"  %x = load i32, ptr %p\n  %y = mul i32 %x, 2\n  store i32 %y, ptr %p\n{last}"
     user = "define void @user(ptr %p) {\n  call void @tlx.first(ptr %p)\n  ret void\n}\n\n"
     constant = "@tlx.constant = private unnamed_addr constant i32 3\n@tlx.state = internal global i32 0\n"
-    kernels = _kernel("tlx.first", first) + _kernel("tlx.second", second)
+    kernels = _kernel("tlx.first", first) + _kernel("tlx.nest.my-model", second)
     return f"{constant}\n{user}{kernels}declare i32 @llvm.umax.i32(i32, i32)\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -250,18 +251,21 @@ def analyse(module: Module, function: Function) -> FunctionTensors:
     """
     state = [(instruction, instruction.text) for instruction in function.instructions()]
     known = function.facts.get(FunctionTensors)
-    if isinstance(known, _CachedAnalysis) and known.module is module and known.state == state:
+    if isinstance(known, _CachedAnalysis) and known.module() is module and known.state == state:
         return known.tensors
     tensors = _TensorAnalysis(module, function).run()
-    function.facts[FunctionTensors] = _CachedAnalysis(module, state, tensors)
+    function.facts[FunctionTensors] = _CachedAnalysis(weakref.ref(module), state, tensors)
     return tensors
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedAnalysis:
-    """The analysis of a function, with the instructions and texts for which it is valid."""
+    """The analysis of a function, with the module, instructions and texts for which it is valid.
 
-    module: Module
+    It refers to neither function nor module, which refer to it: they are freed without a garbage collection.
+    """
+
+    module: weakref.ref[Module]
     state: list[tuple[Instruction, str]]
     tensors: FunctionTensors
 
@@ -295,7 +299,7 @@ class _TensorAnalysis:
         tensors = {n: _tensor(token) for n, token in self.tokens.items() if n not in self.dynamic_tokens}
         dynamic = self._dynamic(tensors)
         operations = [self._operation(c, tensors) for c in self.operations if dynamic.op_of(c.instruction) is None]
-        return FunctionTensors(self.function, tensors, operations, dynamic)
+        return FunctionTensors(tensors, operations, dynamic)
 
     def _check_users(self) -> None:
         """Check that only tensor operations use tensors' tokens."""

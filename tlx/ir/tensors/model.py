@@ -149,14 +149,12 @@ class FunctionTensors:
     """The tensors of a function.
 
     Attributes:
-        function: The function.
         tokens: The tensor of each token, by the token's name without `%`.
         ops: The operations, in the order of the text.
         dynamic: The tensors and operations with extents or pitches known only at run time; the others are in `tokens`
             and `ops`.
     """
 
-    function: Function
     tokens: dict[str, Tensor]
     ops: list[TensorOp]
     dynamic: DynamicTensors = field(default_factory=DynamicTensors)

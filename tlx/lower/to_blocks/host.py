@@ -146,7 +146,7 @@ class HostFunction:
             LoweringError: The function does something that only a processor can.
         """
         self._check()
-        snapshot = FunctionSnapshot(analyse(self.module, self.function))
+        snapshot = FunctionSnapshot(self.function, analyse(self.module, self.function))
         stores = {id(op.instruction): op for op in snapshot.tensors.ops if op.intrinsic.name == "store"}
         matches = [
             (match, block)
@@ -155,7 +155,7 @@ class HostFunction:
             if (match := self._match(snapshot, stores, i)) is not None
         ]
         matches = self._with_attention(matches)
-        fusions = find_row_fusions(self.module, snapshot.tensors, [match for match, _ in matches], self.target)
+        fusions = find_row_fusions(self.module, snapshot, [match for match, _ in matches], self.target)
         fused = {id(fusion.match.store): fusion.match for fusion in fusions if has_one_stride(fusion.match)}
         dropped = {id(s) for fusion in fusions if id(fusion.match.store) in fused for s in fusion.stores} - set(fused)
         matches = [

@@ -102,6 +102,7 @@ class _FunctionLowering:
         self.target = kernels.context.target_of(kernels.module, function)
         self._analyse()
         if prepared is not None and not self.target.versions and self._prepare_copies(prepared):
+            prepared.read_definitions()
             self._analyse()
         if kernels.context.options.bf16_intermediates == "float":
             self._keep_floats()
@@ -110,7 +111,7 @@ class _FunctionLowering:
     def _analyse(self) -> None:
         """Find the trees."""
         module, function = self.kernels.module, self.function
-        self.loops, self.snapshot = FunctionLoops(function), FunctionSnapshot(analyse(module, function))
+        self.loops, self.snapshot = FunctionLoops(function), FunctionSnapshot(function, analyse(module, function))
         self.hoist_points = HoistPoints(module, self.loops)
         stores = [op for op in self.snapshot.tensors.ops if op.intrinsic.name == "store"]
         self.matches = [match_store(self.snapshot, op) for op in stores]
@@ -125,7 +126,7 @@ class _FunctionLowering:
             kernel = kernels.of(match.problem, self.target, match.store)
             facts_of(kernel, match.problem, self.target).add_tree([*match.consumed, match.store])
             prepared.pack(copy.place, at, kernel)
-            block = next(block for block in self.function.blocks if copy.buffer in block.instructions)
+            block = self.snapshot.block_of[id(copy.buffer)]
             b = Builder(self.kernels.module, self.function, block, block.instructions.index(copy.buffer))
             address, type_ = prepared.address(b, copy.place, at), copy.buffer.value.type
             pointee = type_.pointee if isinstance(type_, PointerType) else None
@@ -205,7 +206,7 @@ class _FunctionLowering:
     def _call_kernels(self) -> None:
         """Call the kernel of each tree, or of several trees whose rows are fused."""
         kernels, block_of = self.kernels, self.snapshot.block_of
-        fusions = find_row_fusions(kernels.module, self.snapshot.tensors, self.matches, self.target)
+        fusions = find_row_fusions(kernels.module, self.snapshot, self.matches, self.target)
         fused = {id(store) for fusion in fusions for store in fusion.stores}
         trees = {id(match.store): [*match.consumed, match.store] for match in self.matches}
         trees |= {id(f.match.store): [i for store in f.stores for i in trees[id(store)]] for f in fusions}

@@ -30,6 +30,7 @@ from typing import Final, TypeVar
 from tlx.diagnostics import LoweringError
 from tlx.intrinsics.small_floats import is_conversion
 from tlx.ir.control_flow import FunctionLoops, Loop
+from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions
@@ -78,17 +79,19 @@ class FunctionSnapshot:
     """A function's instructions as they stood before any of its trees was replaced.
 
     Attributes:
-        tensors: The function's tensors.
+        function: The function.
+        tensors: Its tensors.
         block_of: The block of each instruction, by the instruction's id.
         definitions: The instruction that defines each value, and its number in the function, by the value's name.
     """
 
+    function: Function
     tensors: FunctionTensors
     block_of: dict[int, Block] = field(default_factory=dict[int, Block])
     definitions: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])
 
     def __post_init__(self) -> None:
-        for block in self.tensors.function.blocks:
+        for block in self.function.blocks:
             for instruction in block.instructions:
                 self.block_of[id(instruction)] = block
                 if instruction.result is not None:

@@ -66,18 +66,10 @@ define void @overlap(ptr %a, ptr %c) {
 }
 
 ; CHECK-LABEL: define void @zeros(ptr %c) {
-; CHECK-NEXT:    br label %i.loop
-; CHECK-EMPTY:
-; CHECK-NEXT:  i.loop:
-; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
-; CHECK-NEXT:    %i.offset = mul i64 %i, 1024
-; CHECK-NEXT:    %t = getelementptr inbounds i32, ptr %c, i64 %i.offset
-; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %t, i8 0, i64 3200, i1 false)
-; CHECK-NEXT:    %i.next = add i64 %i, 1
-; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 8000
-; CHECK-NEXT:    br i1 %t.1, label %i.loop, label %i.end
-; CHECK-EMPTY:
-; CHECK-NEXT:  i.end:
+; CHECK-NEXT:    %scalar = call token @llvm.tensor.typeinfo.v1i32.v2i32(<1 x i32> <i32 0>, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %broadcast = call <6400000 x i32> @llvm.tensor.broadcast.v6400000i32.v2i32.v2i32(token %scalar, <2 x i32> <i32 8000, i32 800>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v6400000i32.v2i32(<6400000 x i32> %broadcast, <2 x i32> <i32 8000, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %c, token %block, <2 x i32> <i32 0, i32 1024>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @zeros(ptr %c) {

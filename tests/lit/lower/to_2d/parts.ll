@@ -9,7 +9,7 @@
 ; CHECK: %part.1 = getelementptr inbounds float, ptr %p.buf, i64 445
 ; CHECK: %result.1 = getelementptr inbounds float, ptr %part.1, i64
 ; CHECK: call void @llvm.tensor.store{{.*}}(ptr %result.1, token %block.1, <2 x i32> <i32 0, i32 12>)
-; CHECK: memset
+; CHECK: call void @llvm.tensor.store{{.*}}(ptr %p.buf, token %block.2, <2 x i32> <i32 0, i32 144>)
 ; CHECK-NOT: load.p0{{.*}}<3 x i32> <i32 9, i32 10, i32 10>
 ; CHECK: call void @llvm.tensor.store{{.*}}(ptr %o
 define void @nested(ptr noalias %x, ptr noalias %y, ptr noalias %o) {

@@ -10,18 +10,10 @@
 ; CHECK-NEXT:    %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %part, <2 x i32> <i32 3, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 5>)
 ; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %part.1, token %column, <2 x i32> <i32 0, i32 8>)
 ; CHECK-NEXT:    %part.2 = getelementptr inbounds float, ptr %c, i64 5
-; CHECK-NEXT:    br label %i.loop
-; CHECK-EMPTY:
-; CHECK-NEXT:  i.loop:
-; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
-; CHECK-NEXT:    %i.offset = mul i64 %i, 8
-; CHECK-NEXT:    %t.1 = getelementptr inbounds float, ptr %part.2, i64 %i.offset
-; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %t.1, i8 0, i64 12, i1 false)
-; CHECK-NEXT:    %i.next = add i64 %i, 1
-; CHECK-NEXT:    %t.2 = icmp slt i64 %i.next, 3
-; CHECK-NEXT:    br i1 %t.2, label %i.loop, label %i.end
-; CHECK-EMPTY:
-; CHECK-NEXT:  i.end:
+; CHECK-NEXT:    %scalar = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> <float 0x0000000000000000>, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %broadcast = call <9 x float> @llvm.tensor.broadcast.v9f32.v2i32.v2i32(token %scalar, <2 x i32> <i32 3, i32 3>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v9f32.v2i32(<9 x float> %broadcast, <2 x i32> <i32 3, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %part.2, token %block, <2 x i32> <i32 0, i32 8>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @columns(ptr %x, ptr noalias %c) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,45 @@ def test_large_constants_are_weights() -> None:
     function = tlx.jax.jit(lambda x: x @ w)  # pyright: ignore[reportUnknownLambdaType]
     np.testing.assert_allclose(function(w[:2] / 4e4), w[:2] / 4e4 @ w, rtol=1e-5)
     assert len(function.lower(w[:2])) < 10000
+
+
+def test_small_arrays_are_weights_too() -> None:
+    bias = np.arange(512, dtype="f4")
+    function = tlx.jax.jit(lambda x, *, y: x + bias + y)  # pyright: ignore[reportUnknownLambdaType]
+    text = function.lower(bias, y=np.float32(1))
+    assert 'ptr noalias readonly "tlx-constant" %constant, ptr noalias readonly %x, ptr noalias readonly %y' in text
+    assert function(bias, y=np.float32(1)).tolist() == (2 * bias + 1).tolist()
+
+
+def test_constants_that_are_one_number_are_not_passed() -> None:
+    ones = np.ones((32, 32), "f4")
+    text = tlx.jax.lower(lambda x: x + ones, ones)  # pyright: ignore[reportUnknownLambdaType]
+    assert "tlx-constant" not in text
+
+
+def test_donation_beside_constants() -> None:
+    w = np.arange(256, dtype="f4").reshape(16, 16)
+    unused = np.ones(3, "f4")
+    compiled = tlx.jax.jit(lambda _, x: x + w, donate_argnums=1)  # pyright: ignore[reportUnknownLambdaType]
+    memory = np.ones((16, 16), "f4")
+    assert compiled(unused, memory) is memory
+    assert memory.tolist() == (w + 1).tolist()
+
+
+def test_constants_are_not_copied() -> None:
+    program = """
+import resource
+import numpy as np
+import tlx
+w = np.arange(1 << 25, dtype="f4").reshape(1 << 12, 1 << 13)
+x = np.ones((1, 1 << 12), "f4")
+tlx.jax.lower(lambda x: x[:, :2], x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tlx.jax.lower(lambda x: x @ w, x)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / w.nbytes)
+"""
+    growth = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert float(growth) < 0.5
 
 
 def test_lower_gives_tlx_ir() -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES
 from tlx.ir.rewrite import definitions, set_operand, underlying_object
 from tlx.ir.types import FLOAT, I32, PointerType, Type, VectorType
-from tlx.ir.values import Local
+from tlx.ir.values import Local, Value
 from tlx.lower.memory.allocation import ALLOCATORS
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
     if not units or any(isinstance(v, Local) and v.name in names for i in users for v in i.operands):
         return
     start = next(n for n, i in enumerate(block.instructions) if id(i) in numbers)
-    read, written = (_objects(b.function, each) for each in (moving, filter(_may_write, others[start:])))
+    objects = _Objects(b.function)
+    read, written = (objects.of(each) for each in (moving, filter(_may_write, others[start:])))
     if written and not (read.isdisjoint(written) and "" not in read | written):
         return
     vectors = [n for n, i in enumerate(others) if n >= start and _is_vector_code(i)]
@@ -77,19 +78,31 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
     order.advance(len(others))
 
 
-def _objects(function: Function, instructions: Iterable[Instruction]) -> set[str]:
-    """Names of the arguments and allocations that the pointers of instructions point into; empty for an unknown one."""
-    defined = definitions(function)
-    names = {argument.name for argument in function.arguments}
-    names |= {n for n, i in defined.items() if i.opcode == "alloca" or (i.callee or "").strip('"') in ALLOCATORS}
-    objects: set[str] = set()
-    for instruction in instructions:
-        if instruction.opcode in _MEMORY_OPCODES:
-            operands = instruction.args if instruction.is_call else instruction.operands
-            for pointer in (v for v in operands if isinstance(v.type, PointerType)):
-                base = underlying_object(pointer, defined, ("getelementptr", "bitcast"))
-                objects.add(base.name if isinstance(base, Local) and base.name in names else "")
-    return objects
+class _Objects:
+    """The arguments and allocations of a function."""
+
+    def __init__(self, function: Function) -> None:
+        self._definitions = definitions(function)
+        self._arguments = {argument.name for argument in function.arguments}
+
+    def of(self, instructions: Iterable[Instruction]) -> set[str]:
+        """Names of those that the pointers of instructions point into; empty for an unknown one."""
+        objects: set[str] = set()
+        for instruction in instructions:
+            if instruction.opcode in _MEMORY_OPCODES:
+                operands = instruction.args if instruction.is_call else instruction.operands
+                objects.update(self._name(v) for v in operands if isinstance(v.type, PointerType))
+        return objects
+
+    def _name(self, pointer: Value) -> str:
+        base = underlying_object(pointer, self._definitions, ("getelementptr", "bitcast"))
+        if not isinstance(base, Local):
+            return ""
+        definition = self._definitions.get(base.name)
+        if definition is None:
+            return base.name if base.name in self._arguments else ""
+        is_allocation = definition.opcode == "alloca" or (definition.callee or "").strip('"') in ALLOCATORS
+        return base.name if is_allocation else ""
 
 
 def _may_write(instruction: Instruction) -> bool:

@@ -53,7 +53,7 @@ def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTe
         return tensors
     known = {id(op.instruction): op for op in tensors.ops}
     ops = [known.get(id(i)) or added.get(id(i)) for i in function.instructions()]
-    return FunctionTensors(function, tensors.tokens, [op for op in ops if op is not None])
+    return FunctionTensors(tensors.tokens, [op for op in ops if op is not None])
 
 
 def intrinsic_of(instruction: Instruction) -> str | None:

@@ -120,14 +120,10 @@ class OperandCopies:
         self._note(column, runs)
         source, target = strided_view(memory, dims), TensorView.of(place, dense)
         if column == self._column:
-            self._write = partial(self._copy_part, source, target)
+            self._write = partial(_copy_part, self.b, source, target)
         else:
             copy(self.b, source, target)
         return OperandMemory(place.pointer, memory.element, small_floats=memory.small_floats)
-
-    def _copy_part(self, source: TensorView, target: TensorView, offset: Value) -> None:
-        start = OperandMemory(self.b.gep(source.element, source.storage.pointer, offset), source.element)
-        copy(self.b, strided_view(start, source.dims), target)
 
     def _grouped(self, memory: OperandMemory, runs: Sequence[CollapsedDims], groups: VnniRows) -> OperandMemory:
         """The right operand with interleaved rows; strides of rows and columns count groups."""
@@ -181,6 +177,12 @@ class OperandCopies:
                 *(s if c is None else ModularStride.by(c) for s, c in zip(in_place, copies, strict=True)),
             )
         ]
+
+
+def _copy_part(b: TensorBuilder, source: TensorView, target: TensorView, offset: Value) -> None:
+    """Copy the part of an operand that begins at an offset."""
+    start = OperandMemory(b.gep(source.element, source.storage.pointer, offset), source.element)
+    copy(b, strided_view(start, source.dims), target)
 
 
 def emit_contraction(

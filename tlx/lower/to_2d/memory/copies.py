@@ -305,32 +305,23 @@ def copy_bytes(b: TensorBuilder, source: Value, target: Value, size: int, *, ove
 
 def fill_zero(b: TensorBuilder, target: TensorView) -> None:
     """Set the data of a view to zero."""
-    element, pointer = target.element, target.storage.pointer
-    walks = ordered_by_stride([LoopDim(d.extent, (d.stride,)) for d in target.dims])
-    inner = next((w for w in walks if w[1] == (1,)), None)
-    with loop_nest(b, without_dims(walks, inner), 1) as offsets:
-        address = b.gep(element, pointer, offsets[0])
-        if inner is None:
-            b.store(zero(element), address, bytes_of(element))
-        else:
-            b.memset(address, 0, inner[0] * bytes_of(element))
+    fill(b, zero(target.element), target)
 
 
 def fill(b: TensorBuilder, scalar: Value, target: TensorView) -> None:
-    """Set the data of a view to a number."""
+    """Set the data of a view to a number: with memset if it is a contiguous zero, else by rows and columns."""
     element, pointer = target.element, target.storage.pointer
     scalar = to_storage_type(b, scalar)
-    if _is_zero(scalar):
-        fill_zero(b, target)
-        return
     rows, cols, rest = choose_plane(ordered_by_stride([LoopDim(d.extent, (d.stride,)) for d in target.dims]))
     with loop_nest(b, rest, 1) as offsets:
         address = b.gep(element, pointer, offsets[0], "to")
-        if rows[0] == cols[0] == 1:
+        if rows.extent == cols.extent == 1:
             b.store(scalar, address, bytes_of(element))
+        elif rows.extent == 1 and not rest and _is_zero(scalar):
+            b.memset(address, 0, cols.extent * bytes_of(element))
         else:
-            vector = splat_block(b, scalar, rows[0], cols[0])
-            store_block(b, vector, address, element, rows[0], cols[0], _stride(rows, 0))
+            vector = splat_block(b, scalar, rows.extent, cols.extent)
+            store_block(b, vector, address, element, rows.extent, cols.extent, _stride(rows, 0))
 
 
 def to_storage_type(b: TensorBuilder, value: Value) -> Value:

@@ -117,6 +117,13 @@ class PreparedArguments:
     _steps: list[_Packing | _Callee] = field(default_factory=list["_Packing | _Callee"])
     _calls: list[tuple[Instruction, _Callee]] = field(default_factory=list[tuple[Instruction, "_Callee"]])
 
+    def __post_init__(self) -> None:
+        self.read_definitions()
+
+    def read_definitions(self) -> None:
+        """Note the function's instructions, in which `place` finds the definitions of pointers."""
+        self._definitions = definitions(self.function)
+
     @classmethod
     def of(
         cls, module: Module, function: Function, constant: Collection[int], *, is_declared: bool
@@ -135,11 +142,10 @@ class PreparedArguments:
 
     def place(self, pointer: Value) -> ConstantPlace | None:
         """The place that a pointer refers to; None for pointers elsewhere or at an unknown distance."""
-        defined = definitions(self.function)
-        found = _place(self.function, defined, self.sizes, pointer)
+        found = _place(self.function, self._definitions, self.sizes, pointer)
         if found is not None or not self._steps:
             return found
-        base, offset = _base(defined, pointer)
+        base, offset = _base(self._definitions, pointer)
         number = next((number for number, block in self._blocks.items() if block == base), None)
         return None if number is None or offset is None else ConstantPlace(number, offset, is_prepared=True)
 
@@ -167,6 +173,7 @@ class PreparedArguments:
 
     def prepare_callees(self, known: Mapping[str, PreparedArguments]) -> None:
         """Reserve blocks for functions with prepared arguments that this one calls; they are complete."""
+        self.read_definitions()
         for call in self.function.instructions():
             callee = known.get(str(call.callee)) if call.is_call else None
             if callee is None or not callee.sizes:
@@ -467,25 +474,24 @@ class _Calls:
             LoweringError: One of them calls itself.
         """
         ordered: dict[str, Function] = {}
-        active: list[str] = []
-
-        def visit(name: str) -> None:
-            if name in ordered:
-                return
-            function = self.functions[name]
-            if name in active:
-                message = f"@{name} calls itself: its {CONSTANT} arguments cannot be prepared"
-                raise LoweringError(message, function.span)
-            active.append(name)
-            for callee in dict.fromkeys(str(i.callee) for i in function.instructions() if i.is_call):
-                if callee in constant:
-                    visit(callee)
-            active.pop()
-            ordered[name] = function
-
         for name in constant:
-            visit(name)
+            self._add_callees_first(name, constant, ordered, ())
         return list(ordered.values())
+
+    def _add_callees_first(
+        self, name: str, constant: Collection[str], ordered: dict[str, Function], callers: tuple[str, ...]
+    ) -> None:
+        """Add a function to `ordered`, after those that it calls."""
+        if name in ordered:
+            return
+        function = self.functions[name]
+        if name in callers:
+            message = f"@{name} calls itself: its {CONSTANT} arguments cannot be prepared"
+            raise LoweringError(message, function.span)
+        for callee in dict.fromkeys(str(i.callee) for i in function.instructions() if i.is_call):
+            if callee in constant:
+                self._add_callees_first(callee, constant, ordered, (*callers, name))
+        ordered[name] = function
 
 
 def _is_defined(module: Module, name: str) -> bool:

@@ -28,7 +28,7 @@ from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match import FunctionSnapshot, Match
 from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
 from tlx.lower.to_tiles.select.elementwise import needs_transpose
 from tlx.target.target import Target
@@ -65,12 +65,12 @@ class FusionGroup:
 
 
 def find_row_fusions(
-    module: Module, tensors: FunctionTensors, matches: Sequence[Match], target: Target
+    module: Module, snapshot: FunctionSnapshot, matches: Sequence[Match], target: Target
 ) -> list[FusionGroup]:
     """The groups of a function's trees, which are passed in program order."""
     if not any(isinstance(match.problem, Reduction) for match in matches):
         return []
-    search = _Search(module, tensors, matches, target)
+    search = _Search(module, snapshot.function, snapshot.tensors, matches, target)
     return [group for sequence in search.sequences() for group in search.groups(sequence)]
 
 
@@ -81,13 +81,10 @@ def _is_row_reduction(problem: Elementwise | Reduction) -> bool:
 @dataclass(eq=False)
 class _Search:
     module: Module
+    function: Function
     tensors: FunctionTensors
     matches: Sequence[Match]
     target: Target
-
-    @property
-    def function(self) -> Function:
-        return self.tensors.function
 
     @cached_property
     def aliases(self) -> AliasAnalysis:
@@ -211,13 +208,14 @@ class _Search:
 
     def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
         """Whether a pointer is the aligned start of an allocation: `memory + (-memory & 63)`."""
+        users = self._users(memory.removeprefix("%"))
+        return all(self._is_harmless(user) or self._computes(user, pointer) for user in users)
 
-        def computes_start(instruction: Instruction) -> bool:
-            if instruction.opcode in ("ptrtoint", "sub", "and"):
-                return all(computes_start(user) for user in self._users(str(instruction.result)))
-            return instruction.opcode == "getelementptr" and instruction.result == pointer.name
-
-        return all(self._is_harmless(i) or computes_start(i) for i in self._users(memory.removeprefix("%")))
+    def _computes(self, instruction: Instruction, start: Local) -> bool:
+        """Whether an instruction is part of the computation of the aligned start of an allocation."""
+        if instruction.opcode in ("ptrtoint", "sub", "and"):
+            return all(self._computes(user, start) for user in self._users(str(instruction.result)))
+        return instruction.opcode == "getelementptr" and instruction.result == start.name
 
     def _users(self, name: str) -> list[Instruction]:
         return [use.instruction for use in self._uses.get(name, [])]

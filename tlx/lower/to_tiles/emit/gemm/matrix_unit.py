@@ -514,6 +514,42 @@ def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]
     return [share for share in shares if share.count]
 
 
+class RowTilePrefetch:
+    """Sets what a tile prefetches: its cache lines of C, and some rows of the next row tile of A.
+
+    Attributes:
+        function: The kernel's function.
+        operands: Packs the operands.
+        prefetcher: Emits the prefetches.
+        by_rows: Whether a row tile is multiplied by the panels of all widths before the next one starts.
+    """
+
+    def __init__(
+        self, function: GemmFunction, operands: MatrixUnitOperands, prefetcher: Prefetcher, *, by_rows: bool
+    ) -> None:
+        self.function, self.operands, self.prefetcher, self.by_rows = function, operands, prefetcher, by_rows
+
+    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
+        """Begin a tile; arguments as those of `BeginTile`."""
+        b, gemm, recipe, ranges = self.function.b, self.function.gemm, self.function.recipe, self.function.columns
+        if recipe.stores.prefetches_lines:
+            size, each = bytes_of(gemm.c.element), -(-block.rows.valid // self.operands.steps)
+            pitch, length = gemm.c.row_stride * size, block.columns.valid * size
+            address, none = self.function.at(gemm.c, self.function.c, *place), const_int(I64, 0)
+            last = (block.rows.valid - each) * pitch
+            lines = PrefetchStream(address, none, length, each * pitch, last, each, pitch, write=True)
+            self.prefetcher.streams.append(lines)
+        if recipe.prefetch.operands:
+            counts = [self.operands.at_a_time(columns) for columns in ranges]  # panels between two row tiles
+            size, each = bytes_of(gemm.a.element), -(-recipe.tile.mr // (sum(counts) if self.by_rows else max(counts)))
+            before = [columns.count for columns in ranges if columns.start < block.columns.start]
+            panel, pitch = b.add(ij[1], sum(before) if self.by_rows else 0), gemm.a.row_stride * size
+            offset = b.mul(b.add(b.mul(panel, each), recipe.tile.mr), pitch)
+            step = recipe.tile.kstep * size
+            rows = PrefetchStream(a, offset, 1, step, rows=each, pitch=pitch, locality=L2_LOCALITY)
+            self.prefetcher.streams.append(rows)
+
+
 class MatrixUnitLoopNest:
     """Emits the loops around the register tiles of a kernel on a matrix unit.
 
@@ -532,14 +568,15 @@ class MatrixUnitLoopNest:
         self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
         self.operands = MatrixUnitOperands(function)
         self.prefetcher = Prefetcher(function)
-        k_loop = MatrixUnitKLoop(function, self.operands, self.prefetcher)
-        self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, self._prefetch_ahead)
-        self.pending = PendingSums(function, self.tile, k_loop)
         self._packs_row_tiles = self.recipe.packing.a and not self.operands.packs_all_of_a
         self._is_part = function.share.rows.first is not None  # a call computes some of the row tiles
         in_place = not self.recipe.packing.b and not self.recipe.packing.prepacked_b
         one_block = self.recipe.blocks.nc >= self.gemm.n and len(function.columns) > 1
         self.by_rows = in_place and one_block and not self._is_part
+        k_loop = MatrixUnitKLoop(function, self.operands, self.prefetcher)
+        following = RowTilePrefetch(function, self.operands, self.prefetcher, by_rows=self.by_rows)
+        self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
+        self.pending = PendingSums(function, self.tile, k_loop)
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve the buffers that the kernel needs."""
@@ -660,26 +697,6 @@ class MatrixUnitLoopNest:
             j = b.sub(loop.index, b.mul(block.panels, row))
             loop.next(*self.pending.emit_tile(block, b.add(first, row), j, loop.carried))
         return loop.results
-
-    def _prefetch_ahead(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
-        """Set what a tile prefetches: its cache lines of C, and some rows of the next row tile of A."""
-        b, gemm, recipe, ranges = self.b, self.gemm, self.recipe, self.function.columns
-        if recipe.stores.prefetches_lines:
-            size, each = bytes_of(gemm.c.element), -(-block.rows.valid // self.operands.steps)
-            pitch, length = gemm.c.row_stride * size, block.columns.valid * size
-            address, none = self.function.at(gemm.c, self.function.c, *place), const_int(I64, 0)
-            last = (block.rows.valid - each) * pitch
-            lines = PrefetchStream(address, none, length, each * pitch, last, each, pitch, write=True)
-            self.prefetcher.streams.append(lines)
-        if recipe.prefetch.operands:
-            counts = [self.operands.at_a_time(columns) for columns in ranges]  # panels between two row tiles
-            size, each = bytes_of(gemm.a.element), -(-recipe.tile.mr // (sum(counts) if self.by_rows else max(counts)))
-            before = [columns.count for columns in ranges if columns.start < block.columns.start]
-            panel, pitch = b.add(ij[1], sum(before) if self.by_rows else 0), gemm.a.row_stride * size
-            offset = b.mul(b.add(b.mul(panel, each), recipe.tile.mr), pitch)
-            step = recipe.tile.kstep * size
-            rows = PrefetchStream(a, offset, 1, step, rows=each, pitch=pitch, locality=L2_LOCALITY)
-            self.prefetcher.streams.append(rows)
 
 
 def _has_several_panels(panels: Value) -> bool:
