@@ -9,6 +9,13 @@ for columns in panels of B, nc at a time          jc    a block that stays in th
     for k: acc += A[tile, k] @ B[k, panel]        two loads of A, two of B, four products
     C[tile, panel] = f(acc)
 
+Where B was packed before all calls, blocks of it pass through the second-level cache instead, and a block of rows of A
+stays there:
+
+for rows of A, mc at a time                       ic    a block that stays in the second-level cache
+  for columns in panels of B, nc at a time        jc    the next block is prefetched while this one is multiplied
+    for each row tile, for each panel             t
+
 Where only one row tile uses B, each step of B is packed right before it is multiplied, always to the same lines of L1:
 16x1024x1024 of bytes takes 0.78 of the time (Emerald Rapids).
 
@@ -21,6 +28,8 @@ is directly inside another one: LLVM's code generation at -O0 crashes on a phi o
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +42,7 @@ from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
-from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks
+from tlx.lower.to_tiles.emit.kernel import AxisBounds, Scratch, loop_over_blocks
 from tlx.lower.to_tiles.emit.tiles import tile
 from tlx.lower.to_tiles.expression import may_alias_leaf
 from tlx.lower.to_tiles.pack.panels import column_sums, load_vnni
@@ -536,6 +545,7 @@ class MatrixUnitLoopNest:
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, self._prefetch_ahead)
         self.pending = PendingSums(function, self.tile, k_loop)
         self._packs_row_tiles = self.recipe.packing.a and not self.operands.packs_all_of_a
+        self.row_tiles = function.share.rows
         self._is_part = function.share.rows.first is not None  # a call computes some of the row tiles
         in_place = not self.recipe.packing.b and not self.recipe.packing.prepacked_b
         one_block = self.recipe.blocks.nc >= self.gemm.n and len(function.columns) > 1
@@ -554,8 +564,29 @@ class MatrixUnitLoopNest:
         if self.by_rows:
             self._row_by_row(whole)
             return
-        for columns in self.function.columns:
-            self._column_blocks(columns, whole)
+        with self._row_blocks():
+            for columns in self.function.columns:
+                self._column_blocks(columns, whole)
+
+    @property
+    def row_tiles_per_block(self) -> int:
+        """Row tiles of a block of rows of A, which stay in the second-level cache while all of B is read."""
+        recipe = self.recipe
+        if "B" in recipe.prefetch.operands and recipe.blocks.mc < self.gemm.m:
+            return recipe.blocks.mc // recipe.tile.mr
+        return sum(rows.count for rows in self.function.rows)
+
+    @contextmanager
+    def _row_blocks(self) -> Generator[None]:
+        """A loop over blocks of rows of A, if all of B is read for each of several."""
+        b, most, total = self.b, self.row_tiles_per_block, sum(rows.count for rows in self.function.rows)
+        if most >= total:
+            yield
+            return
+        bounds = self.row_tiles.first or const_int(I64, 0), self.row_tiles.last or const_int(I64, total)
+        with loop_over_blocks(b, bounds, most, "ic") as (first, tiles):
+            self.row_tiles = AxisBounds(first, b.add(first, tiles))
+            yield
 
     def _row_by_row(self, part: KPass) -> None:
         """All row tiles, each by the panels of all widths."""
@@ -587,7 +618,7 @@ class MatrixUnitLoopNest:
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
         b, none = self.b, const_int(I64, 0)
         defers = self.pending.is_profitable(block) and not self._packs_row_tiles
-        first, last = self.function.share.rows.of(b, self.function.rows, block.rows)
+        first, last = self.row_tiles.of(b, self.function.rows, block.rows)
         if isinstance(first, Value) and isinstance(last, Value) and defers:
             with b.if_block(b.icmp("slt", first, last), "rows"):  # the range may be empty
                 pending, begin = self.pending.begin(block, first, packs=False, follows=False)
@@ -671,7 +702,9 @@ class MatrixUnitLoopNest:
             last = (block.rows.valid - each) * pitch
             lines = PrefetchStream(address, none, length, each * pitch, last, each, pitch, write=True)
             self.prefetcher.streams.append(lines)
-        if recipe.prefetch.operands:
+        if "B" in recipe.prefetch.operands:
+            self.prefetcher.streams.append(self._next_panels(block, ij))
+        if "A" in recipe.prefetch.operands:
             counts = [self.operands.at_a_time(columns) for columns in ranges]  # panels between two row tiles
             size, each = bytes_of(gemm.a.element), -(-recipe.tile.mr // (sum(counts) if self.by_rows else max(counts)))
             before = [columns.count for columns in ranges if columns.start < block.columns.start]
@@ -680,6 +713,18 @@ class MatrixUnitLoopNest:
             step = recipe.tile.kstep * size
             rows = PrefetchStream(a, offset, 1, step, rows=each, pitch=pitch, locality=L2_LOCALITY)
             self.prefetcher.streams.append(rows)
+
+    def _next_panels(self, block: CacheBlock, ij: tuple[Value, Value]) -> PrefetchStream:
+        """What a tile prefetches of the next block of B: all tiles of a block together prefetch as many panels."""
+        b, (i, j) = self.b, ij
+        before = sum(rows.count for rows in self.function.rows if rows.start < block.rows.start)
+        step = self.recipe.tile.kstep * block.columns.size * bytes_of(self.recipe.mma.operand_b)
+        each, steps = step // self.row_tiles_per_block, self.operands.steps
+        row = b.sub(b.add(i, before), self.row_tiles.first or const_int(I64, 0))
+        tile = b.add(b.mul(row, block.panels), j)
+        ahead = b.add(b.mul(block.panels, step * steps), b.mul(tile, each * steps))
+        first = self.operands.b_address(block, const_int(I64, 0), block.column)
+        return PrefetchStream(first, ahead, each, each, locality=L2_LOCALITY)
 
 
 def _has_several_panels(panels: Value) -> bool:
