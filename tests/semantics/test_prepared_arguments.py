@@ -22,6 +22,7 @@ from tlx.llvm.loader import LoadedObject
 from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
 from tlx.lower.to_tiles.versions import at_level, levels
 
 Array = NDArray[Any]
@@ -151,6 +152,55 @@ def test_products_at_every_stage(kind: str, target: str, seed: int) -> None:
 def test_typed_pointers(kind: str) -> None:
     product = Product(kind, 5, typed=True)
     evaluate(product, "avx2,avx512", Options(knobs=FixedKnobs(Knobs(pack_b=True))))
+
+
+@pytest.mark.parametrize("m", [64, 100, 140, 176])
+@pytest.mark.parametrize("kind", ["bf16", "s8"])
+def test_blocks_of_rows_on_a_matrix_unit(kind: str, m: int) -> None:
+    """Blocks of B pass by each block of rows of A; the last block is smaller, and its last tile overlaps or is padded.
+
+    Each tile of a block prefetches a part of the next block of B.
+    """
+    element, dtype, result, result_dtype, name = KINDS[kind]
+    n, k = 80, 128
+    shapes = f"<2 x i32> <i32 {{}}, i32 {{}}>, {ROWS}, {NO_PAD}"
+    load = f"call token @llvm.tensor.load(ptr elementtype({element})"
+    text = (
+        'define void @f(ptr noalias %x, ptr noalias "tlx-constant" %w, ptr noalias %y) {\n'
+        f"  %a = {load} %x, {shapes.format(m, k)}, {NO_PAD})\n"
+        f"  %b = {load} %w, {shapes.format(k, n)}, {NO_PAD})\n"
+        f"  %z = call token @llvm.tensor.typeinfo(<{m * n} x {result}> zeroinitializer, {shapes.format(m, n)})\n"
+        f"  %m = call <{m * n} x {result}> @llvm.tensor.{name}(token %z, token %a, token %b)\n"
+        f"  %t = call token @llvm.tensor.typeinfo(<{m * n} x {result}> %m, {shapes.format(m, n)})\n"
+        f"  call void @llvm.tensor.store(ptr %y, token %t, {NO_PAD})\n  ret void\n}}\n"
+    )
+    rng = np.random.default_rng(m)
+    x, w = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((m, k), (k, n)))
+    options = Options(knobs=FixedKnobs(Knobs(mc=64, nc=32)), emulate_matrix=True)
+    remarks = Remarks()
+    text_of_tiles = str(lower(parse(text), "amx", options=options.updated(stop_after="to-tiles", remarks=remarks)))
+    assert any("blocks M 64, N 32" in r.message and "B of the next tiles prefetched" in r.message for r in remarks)
+    y = np.zeros((m, n), result_dtype)
+    Machine(parse(text_of_tiles)).call_prepared("f", x, w, y)
+    expected = x.astype(np.float64) @ w.astype(np.float64)
+    np.testing.assert_array_equal(y, expected)
+    y[:] = 0
+    tlx.compile(text, "amx", options=options).f.prepare(w)(x, y)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_blocks_of_a_function_share_an_array() -> None:
+    """One large array is mostly in huge pages."""
+    product = Product("f32", 1)
+    text = product.text.replace("ptr noalias %x", 'ptr noalias readonly "tlx-constant" %x').replace("float* %x", "%x")
+    prepared = tlx.compile(text).f.prepare(product.arrays[0], product.arrays[1])
+    first, second = prepared.blocks
+    assert first.base is second.base
+    assert first.ctypes.data % 64 == second.ctypes.data % 64 == 0
+    assert first.ctypes.data + first.nbytes <= second.ctypes.data
+    results = product.results()
+    prepared(*results)
+    product.check(results, "two constant arguments")
 
 
 def test_threads_share_the_panels() -> None:

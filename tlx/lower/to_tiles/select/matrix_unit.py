@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from math import gcd
+from typing import Final
 
 from tlx.ir.types import Type, bits_of
 from tlx.lower.knobs import NO_KNOBS, Knobs
@@ -27,6 +28,7 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import a_misses_l2, with_prefetches
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
+from tlx.lower.to_tiles.select.caches import retained_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import (
     Blocks,
     Correction,
@@ -83,12 +85,12 @@ def matrix_unit_recipe(
     )
     gains_b = _gains_by_packed_b(gemm, recipe, target)
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
-    nc = _b_block_bytes(gemm, recipe, target, packed=pack_b) // depth // nr * nr
-    recipe = recipe.with_blocks(nc=max(nr, nc))
-    rereads_a = recipe.blocks.nc < gemm.n
-    whole = pack_a and rereads_a and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4
-    packing = Packing(pack_a, pack_b, a_in_groups=matrix.a_layout == "groups")
-    recipe = replace(recipe, packing=packing).with_blocks(mc=round_up(gemm.m, mr) if whole else mr)
+    recipe = replace(recipe, packing=Packing(pack_a, pack_b, a_in_groups=matrix.a_layout == "groups"))
+    resident_rows = _resident_rows(gemm, recipe, target)
+    b_block = target.caches.l2 // _STREAMED_SHARE if resident_rows else _b_block_bytes(gemm, recipe, target)
+    recipe = recipe.with_blocks(mc=resident_rows or mr, nc=max(nr, b_block // depth // nr * nr))
+    if pack_a and recipe.blocks.nc < gemm.n and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4:
+        recipe = recipe.with_blocks(mc=round_up(gemm.m, mr))  # packed once for all blocks of columns
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
     recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target)))
@@ -158,12 +160,43 @@ def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     return not aligned and gemm.n >= _timing(target).copy_uses * recipe.tile.nr
 
 
-def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
+_STREAMED_SHARE: Final = 10
+"""Which part of L2 a block of B takes that passes through it. Two of them and a block of rows of A fit L2."""
+
+
+def _resident_rows(gemm: Gemm, recipe: Recipe, target: Target) -> int:
+    """Rows of A that stay in L2 while blocks of B pass through it; 0 where blocks of B stay there.
+
+    B passes through if it was packed before all calls and most of it is hardly in L2 when a call begins. Then all rows
+    stay, or as many as fit: four tiles or more, each of which does not stay in L1 anyway, if L3 holds B until the next
+    rows are multiplied. Times with blocks of rows, divided by those with large blocks of columns of B (bfloat, cold
+    weights, one core of a Xeon 6/167/1, 2026-11-30): 512x768x3072 .85, 512x2048x2048 .89, 1024x768x1536 .93,
+    1024x1024x1024 1.01, 512x512x4608 (three tiles) 1.03, 512x4096x4096 1.18.
+    """
+    caches, mr = target.caches, recipe.tile.mr
+    tiles, row = -(-gemm.m // mr), gemm.k * bits_of(gemm.a.element) // 8
+    is_single = gemm.batch is None and len(gemm.term_offsets) == 1
+    streams = recipe.packing.b and gemm.packs_per_product == 0 and gemm.b.bytes_moved > caches.l2 // 2
+    if not is_single or not streams or tiles == 1:
+        return 0
+    most = recipe.tile.kstep * recipe.tile.nr * bits_of(recipe.mma.operand_b) // 8 // caches.line
+    if gemm.a.bytes_moved <= caches.l2 // 2 and tiles <= most:  # each tile prefetches a line or more in each step
+        return tiles * mr
+    fit = caches.l2 * 3 // 8 // (mr * row)
+    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= retained_last_level_bytes(target)
+    return fit * mr if _LEAST_RESIDENT_TILES <= fit <= most and is_deep and not recipe.packing.a else 0
+
+
+_LEAST_RESIDENT_TILES: Final = 4
+"""Least row tiles for which a block of B is read from beyond L2."""
+
+
+def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target) -> int:
     """Bytes of a block of B: half of L2, or a quarter where L2 holds B both in memory order and packed.
 
     Where rows of A do not stay in L1, they miss L2 for each block, so that fewer blocks of half of L2 are faster.
     """
-    return target.caches.l2 // (4 if packed and a_stays_in_l1(gemm, recipe, target) else 2)
+    return target.caches.l2 // (4 if recipe.packing.b and a_stays_in_l1(gemm, recipe, target) else 2)
 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:

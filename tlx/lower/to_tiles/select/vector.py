@@ -59,6 +59,16 @@ Xeon (6/207/2), 1x4096x4096 by 59 KB and by 15 KB ahead, as shares of a stream t
 and 104 %, bfloat 83 % and 104 %, i8 89 % and 103 %.
 """
 
+_STREAMED_COLUMNS: Final = 32
+"""Columns of the panels that a product of one row reads from beyond L2: few, as threads share them out.
+
+One thread reads them as fast as panels of 464 columns, of which 768 columns have only two (0.97 to 1.02 of the time,
+1x3072x768, 1x768x3072 and 1x4096x4096 floats, one core of a Xeon 6/167/1, 2026-11-30). Narrow panels for dot products
+of bytes take 1.06 to 1.18 times as long.
+"""
+_LEAST_SUMS: Final = 2
+"""Registers of sums that such a panel has at least, as each multiply-add waits for the one before."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Product:
@@ -154,6 +164,8 @@ def vector_recipe(
     columns = _columns(product, knobs, (kc, lanes), pack_b=pack_b)
     lanes = columns.shape.lanes
     mr, nv = tile or register_tile(columns.shape, target.registers, target.core, spare=spare)
+    if tile is None and dot is None and pack_b and gemm.m == 1 and _streams_panels(gemm, target):
+        nv = min(nv, max(_LEAST_SUMS, _STREAMED_COLUMNS // lanes))
     nr = nv * lanes
     widens = dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes))
     operand_b = product.operand_b

@@ -367,3 +367,12 @@ def test_results_are_prefetched_if_stores_take_longer_than_products(
 ) -> None:
     """Not where they stay in the first cache, nor where four steps of K hide them."""
     assert select(_gemm(n, n, k, I8, result), TARGETS["amx"]).stores.prefetches_lines is asks
+
+
+@pytest.mark.parametrize(("n", "k"), [(768, 3072), (768, 768), (3072, 768), (4096, 4096)])
+def test_threads_share_the_panels_of_one_row(n: int, k: int) -> None:
+    """Panels of floats that were packed before all calls are narrow: there are at least 16 of them."""
+    gemm = replace(_gemm(1, n, k), packs_per_product=0.0)
+    recipe = select(gemm, TARGETS["avx512"])
+    assert recipe.packing.b
+    assert sum(columns.count for columns in column_ranges(gemm, recipe)) >= 16

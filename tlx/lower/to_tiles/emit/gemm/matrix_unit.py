@@ -9,6 +9,13 @@ for columns in panels of B, nc at a time          jc    a block that stays in th
     for k: acc += A[tile, k] @ B[k, panel]        two loads of A, two of B, four products
     C[tile, panel] = f(acc)
 
+Where B was packed before all calls, blocks of it pass through the second-level cache instead, and a block of rows of A
+stays there:
+
+for rows of A, mc at a time                       ic    a block that stays in the second-level cache
+  for columns in panels of B, nc at a time        jc    the next block is prefetched while this one is multiplied
+    for each row tile, for each panel             t
+
 Where only one row tile uses B, each step of B is packed right before it is multiplied, always to the same lines of L1:
 16x1024x1024 of bytes takes 0.78 of the time (Emerald Rapids).
 
@@ -21,11 +28,14 @@ is directly inside another one: LLVM's code generation at -O0 crashes on a phi o
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.module import STREAMING
+from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.emit.copy import blocked_loop
@@ -33,7 +43,7 @@ from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
-from tlx.lower.to_tiles.emit.kernel import Scratch, loop_over_blocks
+from tlx.lower.to_tiles.emit.kernel import AxisBounds, Scratch, loop_over_blocks
 from tlx.lower.to_tiles.emit.tiles import tile
 from tlx.lower.to_tiles.expression import may_alias_leaf
 from tlx.lower.to_tiles.pack.panels import column_sums, load_vnni
@@ -514,20 +524,56 @@ def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]
     return [share for share in shares if share.count]
 
 
-class RowTilePrefetch:
-    """Sets what a tile prefetches: its cache lines of C, and some rows of the next row tile of A.
+class RowBlock:
+    """A block of rows of A, which stays in the second-level cache while all of B is read.
+
+    Attributes:
+        total: All row tiles.
+        most: Row tiles of a block; all of them unless B is prefetched and A is larger than the cache.
+        tiles: Row tiles of the block that is being multiplied.
+    """
+
+    def __init__(self, function: GemmFunction) -> None:
+        recipe = function.recipe
+        self.total = sum(rows.count for rows in function.rows)
+        blocked = "B" in recipe.prefetch.operands and recipe.blocks.mc < function.gemm.m
+        self.most = recipe.blocks.mc // recipe.tile.mr if blocked else self.total
+        self.tiles = function.share.rows
+
+    @contextmanager
+    def loop(self, b: TensorBuilder) -> Generator[None]:
+        """A loop over the blocks, if there are several."""
+        if self.most >= self.total:
+            yield
+            return
+        bounds = self.tiles.first or const_int(I64, 0), self.tiles.last or const_int(I64, self.total)
+        with loop_over_blocks(b, bounds, self.most, "ic") as (first, tiles):
+            self.tiles = AxisBounds(first, b.add(first, tiles))
+            yield
+
+
+class TilePrefetch:
+    """Sets what a tile prefetches: cache lines of C, a share of the next block of B, rows of the next row tile of A.
 
     Attributes:
         function: The kernel's function.
         operands: Packs the operands.
         prefetcher: Emits the prefetches.
+        row_block: The block of rows that the tile is in.
         by_rows: Whether a row tile is multiplied by the panels of all widths before the next one starts.
     """
 
     def __init__(
-        self, function: GemmFunction, operands: MatrixUnitOperands, prefetcher: Prefetcher, *, by_rows: bool
+        self,
+        function: GemmFunction,
+        operands: MatrixUnitOperands,
+        prefetcher: Prefetcher,
+        row_block: RowBlock,
+        *,
+        by_rows: bool,
     ) -> None:
-        self.function, self.operands, self.prefetcher, self.by_rows = function, operands, prefetcher, by_rows
+        self.function, self.operands, self.prefetcher = function, operands, prefetcher
+        self.row_block, self.by_rows = row_block, by_rows
 
     def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
         """Begin a tile; arguments as those of `BeginTile`."""
@@ -539,7 +585,9 @@ class RowTilePrefetch:
             last = (block.rows.valid - each) * pitch
             lines = PrefetchStream(address, none, length, each * pitch, last, each, pitch, write=True)
             self.prefetcher.streams.append(lines)
-        if recipe.prefetch.operands:
+        if "B" in recipe.prefetch.operands:
+            self.prefetcher.streams.append(self._next_panels(block, ij))
+        if "A" in recipe.prefetch.operands:
             counts = [self.operands.at_a_time(columns) for columns in ranges]  # panels between two row tiles
             size, each = bytes_of(gemm.a.element), -(-recipe.tile.mr // (sum(counts) if self.by_rows else max(counts)))
             before = [columns.count for columns in ranges if columns.start < block.columns.start]
@@ -548,6 +596,19 @@ class RowTilePrefetch:
             step = recipe.tile.kstep * size
             rows = PrefetchStream(a, offset, 1, step, rows=each, pitch=pitch, locality=L2_LOCALITY)
             self.prefetcher.streams.append(rows)
+
+    def _next_panels(self, block: CacheBlock, ij: tuple[Value, Value]) -> PrefetchStream:
+        """What a tile prefetches of the next block of B: all tiles of a block together prefetch as many panels."""
+        function, (i, j) = self.function, ij
+        b, recipe, steps = function.b, function.recipe, self.operands.steps
+        before = sum(rows.count for rows in function.rows if rows.start < block.rows.start)
+        step = recipe.tile.kstep * block.columns.size * bytes_of(recipe.mma.operand_b)
+        each = step // self.row_block.most
+        row = b.sub(b.add(i, before), self.row_block.tiles.first or const_int(I64, 0))
+        tile = b.add(b.mul(row, block.panels), j)
+        ahead = b.add(b.mul(block.panels, step * steps), b.mul(tile, each * steps))
+        first = self.operands.b_address(block, const_int(I64, 0), block.column)
+        return PrefetchStream(first, ahead, each, each, locality=L2_LOCALITY)
 
 
 class MatrixUnitLoopNest:
@@ -569,13 +630,14 @@ class MatrixUnitLoopNest:
         self.operands = MatrixUnitOperands(function)
         self.prefetcher = Prefetcher(function)
         self._packs_row_tiles = self.recipe.packing.a and not self.operands.packs_all_of_a
+        self.row_block = RowBlock(function)
         self._is_part = function.share.rows.first is not None  # a call computes some of the row tiles
         in_place = not self.recipe.packing.b and not self.recipe.packing.prepacked_b
         one_block = self.recipe.blocks.nc >= self.gemm.n and len(function.columns) > 1
         self.by_rows = in_place and one_block and not self._is_part
         k_loop = MatrixUnitKLoop(function, self.operands, self.prefetcher)
-        following = RowTilePrefetch(function, self.operands, self.prefetcher, by_rows=self.by_rows)
-        self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
+        ahead = TilePrefetch(function, self.operands, self.prefetcher, self.row_block, by_rows=self.by_rows)
+        self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, ahead.begin_tile)
         self.pending = PendingSums(function, self.tile, k_loop)
 
     def reserve(self, scratch: Scratch) -> None:
@@ -591,8 +653,9 @@ class MatrixUnitLoopNest:
         if self.by_rows:
             self._row_by_row(whole)
             return
-        for columns in self.function.columns:
-            self._column_blocks(columns, whole)
+        with self.row_block.loop(self.b):
+            for columns in self.function.columns:
+                self._column_blocks(columns, whole)
 
     def _row_by_row(self, part: KPass) -> None:
         """All row tiles, each by the panels of all widths."""
@@ -624,7 +687,7 @@ class MatrixUnitLoopNest:
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
         b, none = self.b, const_int(I64, 0)
         defers = self.pending.is_profitable(block) and not self._packs_row_tiles
-        first, last = self.function.share.rows.of(b, self.function.rows, block.rows)
+        first, last = self.row_block.tiles.of(b, self.function.rows, block.rows)
         if isinstance(first, Value) and isinstance(last, Value) and defers:
             with b.if_block(b.icmp("slt", first, last), "rows"):  # the range may be empty
                 pending, begin = self.pending.begin(block, first, packs=False, follows=False)
