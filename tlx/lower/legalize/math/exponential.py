@@ -186,7 +186,7 @@ def exponential_parameters(lanes: LaneArithmetic) -> ExponentialParameters:
 def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
     if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
-        return round_scaled(lanes, _short_exp(lanes, lanes.float_instructions, x))
+        return _short_power(lanes, lanes.float_instructions, lanes.mul(away_from_zero(lanes, x), LOG2_E))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, LOG2_E)
     parameters = exponential_parameters(lanes)
@@ -234,14 +234,15 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
     return round_scaled(lanes, scale_by_power_of_two(lanes, lanes.multiply_add(power, less_one, power), n))
 
 
-def _short_exp(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> ScaledNumber:
-    """e^x for results of 16 bits, on targets with instructions for it.
+def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, exponent: Value) -> Value:
+    """2^exponent for results of 16 bits, on targets with instructions for it.
 
-    Where e^x is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
+    Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
     """
-    t = lanes.at_least(lanes.mul(away_from_zero(lanes, x), LOG2_E), float(-lanes.bias - lanes.fraction - 1))
+    t = lanes.at_least(exponent, float(-lanes.bias - lanes.fraction - 1))
     r = float_instructions.fraction(lanes.b, t)
-    return scale_by_instruction(lanes, float_instructions, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
+    fraction = horner(lanes, r, (1.0, *SHORT_2))
+    return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, lanes.sub(t, r)))
 
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
@@ -275,6 +276,8 @@ def expm1_of_reduced_less_r(lanes: LaneArithmetic, r: Value) -> Value:
 
 def exp2(lanes: LaneArithmetic, x: Value) -> Value:
     """2^x, exact where x is an integer."""
+    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
+        return _short_power(lanes, lanes.float_instructions, away_from_zero(lanes, x))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, 1.0)
     parameters = exponential_parameters(lanes)
