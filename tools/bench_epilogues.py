@@ -3,7 +3,8 @@
     python tools/bench_epilogues.py 512x3072x768 1024x3072x768 --rounds=50 --cpu=3
 
 The weights are packed once, and bfloat expressions are computed in float. All arrays are aligned to cache lines, as
-those of JAX and PyTorch are. Calls alternate; each number is the median over rounds, of the best of a few calls each.
+those of JAX and PyTorch are. Calls alternate on one thread; each number is the median over rounds, of the least
+processor time of a few calls each.
 """
 
 from __future__ import annotations
@@ -80,12 +81,12 @@ def calls(m: int, n: int, k: int, target: str) -> dict[str, Callable[[], None]]:
 
 
 def best_time(call: Callable[[], None]) -> float:
-    """The least time of a few calls, in seconds."""
+    """The least processor time of a few calls, in seconds."""
     times: list[float] = []
     for _ in range(_CALLS):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
