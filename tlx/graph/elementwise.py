@@ -14,7 +14,7 @@ from tlx.intrinsics.numpy_types import is_float, small_float_of, type_of
 from tlx.intrinsics.small_floats import FROM_SMALL, NEAREST, TO_SMALL, SmallFloat
 from tlx.ir import values as ir
 from tlx.ir.types import I1, METADATA, bits_of, vector_of
-from tlx.lower.operations import ElementwiseOp
+from tlx.lower.operations import FULL_ACCURACY, Accuracy, ElementwiseOp
 
 _FLOAT_BINARY: Final = {
     "add": "fadd",
@@ -312,13 +312,15 @@ class Elementwise(Core):
             return x
         return self.maximum(x, 0) if name == "relu" else self.maximum(x, self.subtract(0, x))
 
-    def _function(self, name: str, x: Value) -> Value:
-        """A tensor function of the table, on a token."""
+    def _function(self, name: str, x: Value, accuracy: Accuracy = FULL_ACCURACY) -> Value:
+        """A tensor function of the table, on a token, and how accurate it must be."""
         once = self._once(x)
         order = once.view.order
         dense = self._dense(once, order)
         token = self._token_of_all(dense) if x.rank else self._token(dense)[0]
-        result = self._of_vector(self._builder.unary(name, token), once.shape, x.dtype, order)
+        result = self._of_vector(
+            self._builder.unary(name, token, metadata=accuracy.metadata), once.shape, x.dtype, order
+        )
         return self._with_view(result, result.view.broadcast(x.shape, range(x.rank)))
 
     def _map(

@@ -152,8 +152,8 @@ class FloatInstructions:
         mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of negative numbers.
         significand: (builder, x) -> |x| / 2^n from 1 to 2; 1 of zero and infinity.
         look_up: (builder, table, n) -> for each lane, the entry at the index in the low bits of n of 16 or 32 floats.
-        round_to_bits: (builder, x, lanes) -> in those lanes, the number whose bits are the integer nearest to x; x in
-            the others.
+        round_to_bits: (builder, x, lanes, y) -> in those lanes, the number whose bits are the integer nearest to x; y
+            in the others.
         multiply_add_up: (builder, x, y, z) -> x y + z, rounded once, upward.
     """
 
@@ -164,7 +164,7 @@ class FloatInstructions:
     mantissa: Callable[[Builder, Value], Value]
     significand: Callable[[Builder, Value], Value]
     look_up: Callable[[Builder, Sequence[float], Value], Value]
-    round_to_bits: Callable[[Builder, Value, Value], Value]
+    round_to_bits: Callable[[Builder, Value, Value, Value], Value]
     multiply_add_up: Callable[[Builder, Value, Value, Value], Value]
 
 

@@ -473,6 +473,25 @@ def test_composites(dtype: np.dtype[Any]) -> None:
     )
 
 
+@pytest.mark.parametrize("target", ["native", "generic"])
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+@np.errstate(all="ignore")
+def test_activations_of_bfloats(name: str, target: str) -> None:
+    """They are within 0.53 ulp, although their factors have an error of 2^-14."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(bfloat16)
+    x = x[np.abs(x.astype(np.float64)) < 80]
+    graph = Graph()
+    value = graph.parameter("x", x.shape, x.dtype)
+    graph.output(graph.silu(value) if name == "silu" else graph.gelu(value))
+    assert graph.text().count("!tlx.short") == 1
+    wide = x.astype(np.float64)
+    exponent = wide if name == "silu" else np.sqrt(8 / np.pi) * (wide + 0.044715 * wide**3)
+    expected = wide / (1 + np.exp(-exponent))
+    ulp = np.exp2(np.floor(np.log2(np.maximum(np.abs(expected), 2.0**-126))) - 7)
+    error = np.abs(graph.compile(target)(x).astype(np.float64) - expected)
+    assert np.max(error / ulp) < 0.53
+
+
 @pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float16), np.dtype(bfloat16)], ids=names)
 def test_error_function(dtype: np.dtype[Any]) -> None:
     x = np.concatenate([np.linspace(-6, 6, 401), [1e-20, -0.0]]).astype(dtype)

@@ -39,7 +39,7 @@ from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import FloatType, Type, VectorType, bits_of, bytes_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, ConstInt, Keyword, Local, Splat, Value, int_elements, zero
 from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
-from tlx.lower.operations import PRODUCT_SIGNS, UNARY_INTRINSICS, ElementwiseOp
+from tlx.lower.operations import PRODUCT_SIGNS, UNARY_INTRINSICS, Accuracy, ElementwiseOp
 from tlx.lower.to_tiles.expression import (
     Expression,
     InstructionNode,
@@ -195,7 +195,8 @@ class TreeReader:
             self.product = op
             return self._node(ProductLeaf(scalar_of(instruction.type)))
         if name in UNARY_INTRINSICS and op.result is not None and op.result.is_row_major:
-            return self._node(UnaryNode(op.result.element, name, (self._number_of_token(op.tensors[0]),)))
+            operands, accuracy = (self._number_of_token(op.tensors[0]),), Accuracy.of(instruction)
+            return self._node(UnaryNode(op.result.element, name, operands, accuracy))
         raise unlowered_operation(op)
 
     def _number_of_token(self, tensor: Tensor) -> int:

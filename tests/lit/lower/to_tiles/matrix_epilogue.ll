@@ -58,3 +58,22 @@ define void @residual(ptr %r, ptr noalias %p, ptr noalias %q) {
   store <32768 x bfloat> %y, ptr %r
   ret void
 }
+
+; What all rows share, as a bias, is loaded and extended once for a tile.
+; CHECK-LABEL: define internal void @tlx.matmul.64x96x512.bf16.bf16.bf16.fused(ptr noalias %c,
+; CHECK:       t.loop
+; CHECK:         fpext <64 x bfloat> %{{.*}} to <64 x float>
+; CHECK:       ke.loop:
+; CHECK-NOT:     fpext
+; CHECK:         fadd <64 x float>
+; CHECK:         icmp slt i64 %ke.next
+define void @biased(ptr noalias %r, ptr noalias %p, ptr noalias %q, ptr noalias %s) {
+  %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <2 x i32> <i32 64, i32 512>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %q, <2 x i32> <i32 512, i32 96>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %t = call token @llvm.tensor.load(ptr elementtype(bfloat) %s, <2 x i32> <i32 1, i32 96>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %c = call <6144 x bfloat> @llvm.tensor.matmul(token %a, token %b)
+  %bias = call <6144 x bfloat> @llvm.tensor.broadcast(token %t, <2 x i32> <i32 64, i32 96>, <2 x i32> <i32 0, i32 1>)
+  %y = fadd <6144 x bfloat> %c, %bias
+  store <6144 x bfloat> %y, ptr %r
+  ret void
+}

@@ -306,7 +306,7 @@ def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumb
         return scale_by_instruction(lanes, lanes.float_instructions, x, exponent.number)
     word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.word, lanes.fraction))
     is_subnormal = lanes.b.icmp("slt", word, lanes.word(1 << lanes.fraction))
-    raise_by = lanes.b.select(is_subnormal, lanes.word(_ulp_to_one(lanes) << lanes.fraction), lanes.word(0))
+    raise_by = lanes.b.select(is_subnormal, lanes.word(ulp_to_one(lanes) << lanes.fraction), lanes.word(0))
     return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal, word)
 
 
@@ -315,11 +315,12 @@ def scale_by_instruction(
 ) -> ScaledNumber:
     """Multiply x, from 0.7 to 2, by 2^floor(exponent)."""
     is_subnormal = lanes.compare("olt", exponent, 2.0 - lanes.bias)
-    raised = lanes.choose(is_subnormal, lanes.add(exponent, _ulp_to_one(lanes)), exponent)
+    raised = lanes.choose(is_subnormal, lanes.add(exponent, ulp_to_one(lanes)), exponent)
     return ScaledNumber(float_instructions.scale(lanes.b, x, raised), is_subnormal)
 
 
-def _ulp_to_one(lanes: LaneArithmetic) -> int:
+def ulp_to_one(lanes: LaneArithmetic) -> int:
+    """The exponent of the power of two that makes an ulp of subnormal numbers 1."""
     return lanes.bias - 1 + lanes.fraction
 
 
@@ -329,7 +330,7 @@ def round_scaled(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
     Without an instruction for it, 2^p is added, with p the bits of the fraction: the sum ends in the integer.
     """
     if lanes.float_instructions is not None:
-        return lanes.float_instructions.round_to_bits(lanes.b, x.number, x.is_subnormal)
+        return lanes.float_instructions.round_to_bits(lanes.b, x.number, x.is_subnormal, x.number)
     magic = lanes.choose(x.is_subnormal, 2.0**lanes.fraction, 0.0)
     return lanes.from_bits(lanes.integer_op("sub", lanes.bits(lanes.add(x.number, magic)), lanes.bits(magic)))
 

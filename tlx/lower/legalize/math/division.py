@@ -146,11 +146,11 @@ def _rounded_bits(lanes: LaneArithmetic, instructions: FloatInstructions, ratio:
     b, small = lanes.b, ratio.is_small
     raised = lanes.add(ratio.exponent, lanes.bias + lanes.fraction - 1.0)
     scaled = instructions.scale(b, ratio.quotient, lanes.choose(small, raised, ratio.exponent))
-    bits = lanes.bits(instructions.round_to_bits(b, scaled, small))
+    bits = lanes.bits(instructions.round_to_bits(b, scaled, small, scaled))
     if lanes.accuracy.for_bfloat:
         return bits
     remainder = b.fma(lanes.negative(ratio.quotient), ratio.divisor, ratio.dividend)
     remainder = lanes.choose(small, remainder, 0.0)
     offset = lanes.choose(small, instructions.fraction(b, scaled), 0.0)
     beyond = lanes.mul(offset, instructions.multiply_add_up(b, remainder, offset, lanes.number(1.0)))
-    return b.binary("add", bits, lanes.bits(instructions.round_to_bits(b, beyond, small)))
+    return b.binary("add", bits, lanes.bits(instructions.round_to_bits(b, beyond, small, beyond)))

@@ -43,7 +43,13 @@ small. With E = e^-|x|,
     sigmoid(x) = 1 / (1 + E)        x >= 0
                = E / (1 + E)        x < 0: relatively exact down to the denormals
 
-and with M = e^(2|x|) - 1,
+On targets with instructions that scale numbers and estimate 1 / d, it has no cases, and an error of 2 ulp, with
+P = e^-x = 2^n f(r):
+
+    sigmoid(x) = 1 / (1 + P) = y + y ((1 - y) - y P)      y near 1 / (1 + P)
+               = 1 / P = 2^-n f(-r)                       where it is subnormal
+
+With M = e^(2|x|) - 1,
 
     tanh |x| = M / (M + 2)          M = (2^n - 1) + 2^n (e^r - 1)
 
@@ -95,6 +101,7 @@ from tlx.lower.legalize.math.arithmetic import (
     scale_by_instruction,
     scale_by_power_of_two,
     two_sum,
+    ulp_to_one,
 )
 from tlx.target.hardware import FloatEstimates, FloatInstructions
 
@@ -162,6 +169,12 @@ SHORT_2: Final = hex_floats("0x1.62dfcap-1 0x1.ebf1b6p-3 0x1.ca8ffap-5 0x1.40905
 _STEPS: Final = 32
 _POWERS: Final = tuple(2.0 ** (i / _STEPS) for i in range(_STEPS))
 _LN2: Final = hex_floats("0x1.62e430p-1 -0x1.05c610p-29")
+_E_TO_MINUS_R: Final = tuple(c * (-1) ** i for i, c in enumerate((1.0, 1.0, *SINGLE.q)))
+"""e^-r as a polynomial in r."""
+_LARGEST_OF_SIGMOID: Final = 87.0
+"""From 17 on, the sigmoid is 1; e^-87 is a normal number."""
+_LARGEST_POWER: Final = 152.0
+"""From it on, 2^-n is zero."""
 _NEAR_ZERO: Final = hex_floats("0x1.0000f6p+0 0x1.000006p-1")
 
 
@@ -173,7 +186,7 @@ def exponential_parameters(lanes: LaneArithmetic) -> ExponentialParameters:
 def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
     if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
-        return round_scaled(lanes, _short_exp(lanes, lanes.float_instructions, x))
+        return _short_power(lanes, lanes.float_instructions, lanes.mul(away_from_zero(lanes, x), LOG2_E))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, LOG2_E)
     parameters = exponential_parameters(lanes)
@@ -221,14 +234,15 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
     return round_scaled(lanes, scale_by_power_of_two(lanes, lanes.multiply_add(power, less_one, power), n))
 
 
-def _short_exp(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> ScaledNumber:
-    """e^x for results of 16 bits, on targets with instructions for it.
+def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, exponent: Value) -> Value:
+    """2^exponent for results of 16 bits, on targets with instructions for it.
 
-    Where e^x is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
+    Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
     """
-    t = lanes.at_least(lanes.mul(away_from_zero(lanes, x), LOG2_E), float(-lanes.bias - lanes.fraction - 1))
+    t = lanes.at_least(exponent, float(-lanes.bias - lanes.fraction - 1))
     r = float_instructions.fraction(lanes.b, t)
-    return scale_by_instruction(lanes, float_instructions, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
+    fraction = horner(lanes, r, (1.0, *SHORT_2))
+    return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, lanes.sub(t, r)))
 
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
@@ -262,6 +276,8 @@ def expm1_of_reduced_less_r(lanes: LaneArithmetic, r: Value) -> Value:
 
 def exp2(lanes: LaneArithmetic, x: Value) -> Value:
     """2^x, exact where x is an integer."""
+    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
+        return _short_power(lanes, lanes.float_instructions, away_from_zero(lanes, x))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, 1.0)
     parameters = exponential_parameters(lanes)
@@ -376,8 +392,8 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
         power = _power_by_estimates(lanes, lanes.estimates, lanes.negative_magnitude(x), LOG2_E)
         numerator = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
         return lanes.mul(numerator, lanes.estimates.reciprocal(lanes.b, lanes.add(power, 1.0)))
-    if lanes.accuracy.for_bfloat and lanes.accuracy.flushes_subnormals and lanes.float_instructions is not None:
-        return _flushed_sigmoid(lanes, lanes.float_instructions, x)
+    if lanes.single and lanes.float_instructions is not None:
+        return _sigmoid_by_instructions(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)
     result = round_scaled(lanes, quotient)
     if lanes.float_instructions is not None:
@@ -388,29 +404,41 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
     """The sigmoid of floats."""
     is_negative = lanes.compare("olt", x, 0.0)
-    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
-        power = _short_exp(lanes, lanes.float_instructions, lanes.negative_magnitude(x))
-        inverse = lanes.float_instructions.reciprocal(lanes.b, _one_plus(lanes, power))
-        quotient = lanes.mul(lanes.choose(is_negative, power.number, 1.0), inverse)
-    else:
-        n, r = _reduce_negative(lanes, x)
-        power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
-        quotient = lanes.ratio(lanes.choose(is_negative, power.number, 1.0), _one_plus(lanes, power))
+    n, r = _reduce_negative(lanes, x)
+    power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
+    quotient = lanes.div(lanes.choose(is_negative, power.number, 1.0), _one_plus(lanes, power))
     return ScaledNumber(quotient, lanes.b.binary("and", is_negative, power.is_subnormal))
 
 
-def _flushed_sigmoid(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
-    """The sigmoid for results of 16 bits, zero where e^-x overflows."""
-    t = lanes.at_least(lanes.mul(away_from_zero(lanes, x), -LOG2_E), 2.0 - lanes.bias)
-    r = float_instructions.fraction(lanes.b, t)
-    power = float_instructions.scale(lanes.b, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
-    return float_instructions.reciprocal(lanes.b, lanes.add(power, 1.0))
+def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
+    """The sigmoid of floats."""
+    b, x = lanes.b, away_from_zero(lanes, x)
+    if lanes.accuracy.for_bfloat:
+        t = lanes.at_least(lanes.mul(x, -LOG2_E), 2.0 - lanes.bias)
+        t = t if lanes.accuracy.flushes_subnormals else lanes.at_most(t, _LARGEST_POWER)
+        r = float_instructions.fraction(b, t)
+        n, coefficients = lanes.sub(t, r), (1.0, *SHORT_2)
+    else:
+        x = lanes.at_most(lanes.at_least(x, SINGLE.lowest), _LARGEST_OF_SIGMOID)
+        n, coefficients = round_to_step(lanes, x, -LOG2_E).number, _E_TO_MINUS_R
+        r = lanes.multiply_add(n, SINGLE.ln2[1], lanes.multiply_add(n, SINGLE.ln2[0], x))
+    is_subnormal = lanes.compare("ogt", n, lanes.bias - 2.0)
+    if not lanes.accuracy.flushes_subnormals:
+        r = lanes.choose(is_subnormal, lanes.negative(r), r)
+        n = lanes.choose(is_subnormal, lanes.sub(float(ulp_to_one(lanes)), n), n)
+    power = float_instructions.scale(b, horner(lanes, r, coefficients), n)
+    inverse = float_instructions.reciprocal(b, lanes.add(power, 1.0))
+    if not lanes.accuracy.for_bfloat:
+        missing = lanes.multiply_add(lanes.negative(inverse), power, lanes.sub(1.0, inverse))
+        inverse = lanes.multiply_add(missing, inverse, inverse)
+    if lanes.accuracy.flushes_subnormals:
+        return inverse
+    return float_instructions.round_to_bits(b, power, is_subnormal, inverse)
 
 
 def _one_plus(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
     """1 + x. LLVM would blend the sum with 1, which takes three instructions, if subnormal numbers were selected."""
-    if x.word is None:
-        return lanes.add(lanes.choose(x.is_subnormal, 0.0, x.number), 1.0)
+    assert x.word is not None
     least = lanes.word(1 << lanes.fraction)
     return lanes.add(
         lanes.from_bits(lanes.b.call_intrinsic("llvm.smax", [lanes.words], lanes.words, [x.word, least])), 1.0

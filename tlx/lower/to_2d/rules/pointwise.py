@@ -38,7 +38,7 @@ from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import DOUBLE, FLOAT, I1, I8, VectorType
 from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides
-from tlx.lower.operations import ElementwiseOp
+from tlx.lower.operations import Accuracy, ElementwiseOp
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, STAGE, call_operands, operation_title
 from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, EpilogueOperand, EpilogueReduction
@@ -343,7 +343,8 @@ class GroupExpression:
         if is_reduction(op):
             token = self.b.typeinfo(vectors[0], type_)
             return self.b.reduce(op.intrinsic.name.removeprefix("reduce."), token, (1, self.cols), (1, 1))
-        return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_)
+        metadata = Accuracy.of(op.instruction).metadata
+        return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_, metadata=metadata)
 
     def _ordinary(self, instruction: Instruction, vectors: list[Value]) -> Value:
         """Emit an ordinary instruction on vectors of the block's size."""

@@ -103,6 +103,13 @@ class ExpressionEmitter:
                 values[number] = self._node(node, place, values)
         return values
 
+    def row_invariants(self, place: ResultTile) -> NodeValues:
+        """The nodes that do not depend on the row."""
+        values: NodeValues = {}
+        for number in sorted(self.expression.row_invariant):
+            values[number] = self._node(self.expression.nodes[number], place, values)
+        return values
+
     def result(self, place: ResultTile, known: NodeValues | None = None) -> Value:
         """The result for a tile."""
         return self.compute(place, 2, known)[len(self.expression.nodes) - 1]

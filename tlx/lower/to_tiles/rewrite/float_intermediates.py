@@ -13,10 +13,11 @@ functions of bfloat are. A sum may cancel, as one of GELU and a residual does: i
 In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where an error of 2^-14 is allowed, results below the normal numbers
 may be zero, too: 1 + tanh u, rounded to float, has none.
 
-    1 + tanh u  ->  2 sigmoid(2 u)
+    1 + tanh u            ->  2 sigmoid(2 u)
+    (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
 
-What the program rounds by itself stays rounded: products, and results of conversions to bfloat. A `bitcast` takes the
-bits of the rounded value.
+A matrix product is an operation like others. What the program rounds by itself stays rounded: results of conversions to
+bfloat. A `bitcast` takes the bits of the rounded value.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tlx.ir.instructions import CAST_OPCODES
 from tlx.ir.types import BFLOAT, FLOAT
 from tlx.ir.values import ConstFloat, const_float
 from tlx.lower.operations import MATH_INTRINSICS, Accuracy, ElementwiseOp
-from tlx.lower.to_tiles.expression import Expression, InstructionNode, Node, SplatLeaf, UnaryNode
+from tlx.lower.to_tiles.expression import Expression, InstructionNode, Node, ProductLeaf, SplatLeaf, UnaryNode
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Problem, Reduction
 
 _COMMUTE_WITH_ROUNDING: Final = frozenset(
@@ -99,7 +100,7 @@ def _error_factors(nodes: Sequence[Node]) -> list[float]:
 
 def _is_widened(node: Node) -> bool:
     """Whether a node is an operation with a bfloat result, but no conversion, which rounds as the program says."""
-    if node.element != BFLOAT or not isinstance(node, (InstructionNode, UnaryNode)):
+    if node.element != BFLOAT or not isinstance(node, (InstructionNode, UnaryNode, ProductLeaf)):
         return False
     return _name(node) not in CAST_OPCODES
 
@@ -107,6 +108,8 @@ def _is_widened(node: Node) -> bool:
 def _name(node: Node) -> str:
     if isinstance(node, InstructionNode):
         return node.operation.title
+    if isinstance(node, ProductLeaf):
+        return "product"
     return node.name if isinstance(node, UnaryNode) else ""
 
 
@@ -163,7 +166,9 @@ class _Widening:
     def _rewrite(self, number: int, node: Node) -> None:
         if isinstance(node, SplatLeaf) or number in self.tanhs.values():
             return  # the one is bfloat or float, as its users need it; the other becomes part of a sigmoid
-        if number in self.tanhs:
+        if isinstance(node, ProductLeaf) and _is_widened(node):
+            self.floats[number] = self._node(ProductLeaf(FLOAT))
+        elif number in self.tanhs:
             self.floats[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
@@ -205,26 +210,37 @@ class _Widening:
         return result
 
     def _scaled_half(self, node: Node) -> int | None:
-        """2 y times a constant as y times twice the constant; None if a node is something else."""
+        """2 y times a constant, or x times one, as y times twice that; None if a node is something else."""
         if _name(node) == "fmul" and isinstance(node, InstructionNode):
-            for constant, other in permutations(node.operands):
-                doubled, number = self.floats.get(other), _number(self.expression.nodes[constant])
-                if doubled in self.halves and number is not None:
+            for factor, other in permutations(node.operands):
+                doubled, number = self.floats.get(other), _number(self.expression.nodes[factor])
+                if doubled not in self.halves:
+                    continue
+                if number is not None:
                     return self._times(self.halves[doubled], 2.0 * number)
+                if self._factors(self._as_float(factor)) is not None:
+                    twice = self._times(self._as_float(factor), 2.0)
+                    return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (twice, self.halves[doubled])))
+        return None
+
+    def _factors(self, x: int) -> tuple[int, float] | None:
+        """A new node and a constant whose product another one is; None if it is something else."""
+        node = tuple(self.nodes)[x]
+        if isinstance(node, InstructionNode) and _name(node) == "fmul":
+            for constant, other in permutations(node.operands):
+                number = _number(tuple(self.nodes)[constant])
+                if number is not None:
+                    return other, number
         return None
 
     def _times(self, x: int, factor: float) -> int:
         """A new node times a number, exact if that is a power of two."""
-        node, factors = tuple(self.nodes)[x], [factor]
-        if isinstance(node, InstructionNode) and _name(node) == "fmul":
-            for constant, other in permutations(node.operands):
-                number = _number(tuple(self.nodes)[constant])
-                if number is not None and _LEAST < abs(factor * number) < 1 / _LEAST:
-                    x, factors = other, [factor, number]
-        product = math.prod(factors)
-        if product == 1.0:
+        factors = self._factors(x)
+        if factors is not None and _LEAST < abs(factor * factors[1]) < 1 / _LEAST:
+            x, factor = factors[0], factor * factors[1]
+        if factor == 1.0:
             return x
-        number = self._node(SplatLeaf(FLOAT, const_float(FLOAT, product)))
+        number = self._node(SplatLeaf(FLOAT, const_float(FLOAT, factor)))
         return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (x, number)))
 
     def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from tlx.ir.module import NO_SUBNORMALS
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
 from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
 from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch, expression_parameters
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
@@ -151,17 +151,38 @@ class TileEpilogue:
                 )
         return streams
 
-    def compute_rows(self, row: Value, count: int, columns: EqualTiles, place: tuple[Value, Value]) -> None:
-        """Emit the epilogue of `count` rows of the tile in memory, which has no padding, without a loop."""
+    def row_invariants(self, count: int, columns: EqualTiles, place: tuple[Value, Value]) -> list[NodeValues]:
+        """The nodes that all rows of the tile share, such as a bias, for each part of its columns."""
+        emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars)
+        parts = self._parts(columns)
+        places = [ResultTile(count, size, 0, place[0], self.b.add(place[1], start)) for start, size in parts]
+        return [emitter.row_invariants(at) for at in places]
+
+    def compute_rows(
+        self, row: Value, count: int, columns: EqualTiles, place: tuple[Value, Value], known: Sequence[NodeValues]
+    ) -> None:
+        """Emit the epilogue of `count` rows of the tile in memory, which has no padding, without a loop.
+
+        Args:
+            row: The first row.
+            count: Rows.
+            columns: The tile's columns.
+            place: Row and column of the tile in the result.
+            known: The values of `row_invariants`.
+        """
         b, element = self.b, self.recipe.mma.accumulator
         assert self.tile is not None
-        width = self._width(columns)
-        for start in range(0, columns.size, width):
-            size = min(width, columns.size - start)
+        for (start, size), values in zip(self._parts(columns), known, strict=True):
             at = ResultTile(count, size, 0, b.add(place[0], row), b.add(place[1], start))
             address = b.gep(element, self.tile.pointer, b.add(b.mul(row, columns.size), start))
             view = MatrixView(element, count, size, columns.size, 1)
-            self._consume(at, load_tile_vector(b, view, address, at, self._metadata_of_sums))
+            part = load_tile_vector(b, view, address, at, self._metadata_of_sums)
+            self.consume(at, self._result(at, part, values))
+
+    def _parts(self, columns: EqualTiles) -> list[tuple[int, int]]:
+        """Start and size of the columns that are computed together."""
+        width = self._width(columns)
+        return [(start, min(width, columns.size - start)) for start in range(0, columns.size, width)]
 
     def _through_scratch(
         self,
@@ -205,10 +226,10 @@ class TileEpilogue:
     def _consume(self, place: ResultTile, sums: Value) -> None:
         self.consume(place, self._result(place, sums))
 
-    def _result(self, place: ResultTile, sums: Value) -> Value:
+    def _result(self, place: ResultTile, sums: Value, known: NodeValues | None = None) -> Value:
         product = convert_tile(self.b, sums, self.function.gemm.result, self.function.sign)
         emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
-        return emitter.result(place)
+        return emitter.result(place, known)
 
 
 def _narrowing(function: GemmFunction) -> Expression | None:

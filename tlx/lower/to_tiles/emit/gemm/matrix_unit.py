@@ -451,6 +451,7 @@ class PendingSums:
         shares = epilogue_shares(
             height // together, self.k_loop.full_steps - 1, self._relative_cost(epilogue, together)
         )
+        known = epilogue.row_invariants(together, block.columns, (pending[1], pending[2]))
         done, step = 0, 1
         for share in shares:
             with b.loop(0, share.count, name="ke", carry=[sums] if share.steps else []) as loop:
@@ -461,7 +462,9 @@ class PendingSums:
                         total = self.k_loop.step(block, total, bases, number)
                     if index < share.groups:
                         group = b.add(b.mul(loop.index, share.groups), done + index)
-                        epilogue.compute_rows(b.mul(group, together), together, block.columns, (pending[1], pending[2]))
+                        epilogue.compute_rows(
+                            b.mul(group, together), together, block.columns, (pending[1], pending[2]), known
+                        )
                 if share.steps:
                     loop.next(total)
             sums = loop.results[0] if share.steps else sums
