@@ -38,12 +38,16 @@ On targets with a table lookup, n of e^x for floats is a multiple of 1/32, and 2
 Again a minimax approximation of the relative error, 2^-24.1; with all roundings the error is at most 1.8 ulp.
 
 sigmoid(x) = (1 + tanh(x / 2)) / 2, but neither is computed from the other, as the sum would cancel where the sigmoid is
-small. With E = e^-|x|,
+small. For floats, with E = e^x, which need not be more than e^20,
+
+    sigmoid(x) = E / (1 + E)        relatively exact down to the denormals
+
+and for doubles and short results, with E = e^-|x|,
 
     sigmoid(x) = 1 / (1 + E)        x >= 0
-               = E / (1 + E)        x < 0: relatively exact down to the denormals
+               = E / (1 + E)        x < 0
 
-and with M = e^(2|x|) - 1,
+With M = e^(2|x|) - 1,
 
     tanh |x| = M / (M + 2)          M = (2^n - 1) + 2^n (e^r - 1)
 
@@ -90,6 +94,7 @@ from tlx.lower.legalize.math.arithmetic import (
     hex_floats,
     horner,
     power_of_two,
+    raise_subnormal,
     round_scaled,
     round_to_step,
     scale_by_instruction,
@@ -104,6 +109,10 @@ _LOG2_E_SINGLE: Final = float.fromhex("0x1.715476p+0")
 _LARGEST_EXPONENT: Final = 126
 _ROUNDING: Final = 1.5 * 2**23 + 127
 """Added to a number, it rounds that to an integer n; the sum's bits end in those of n + 127, the exponent of 2^n."""
+_ROUNDED_TO_ONE: Final = 20.0
+"""The sigmoid of a float from there on is 1."""
+_SUBNORMAL_BELOW: Final = float.fromhex("-0x1.5d589ep+6")
+"""The last float whose sigmoid is a normal number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +242,14 @@ def _short_exp(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: 
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
     """The n and r of e^x = 2^n e^r."""
-    parameters = exponential_parameters(lanes)
     n = round_to_step(lanes, x, LOG2_E)
-    r = lanes.multiply_add(n.number, -parameters.ln2[0], x)
-    return n, lanes.multiply_add(n.number, -parameters.ln2[1], r)
+    return n, _less_multiple_of_ln2(lanes, x, n.number)
+
+
+def _less_multiple_of_ln2(lanes: LaneArithmetic, x: Value, n: Value) -> Value:
+    """x - n ln 2."""
+    high, low = exponential_parameters(lanes).ln2
+    return lanes.multiply_add(n, -low, lanes.multiply_add(n, -high, x))
 
 
 def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
@@ -380,23 +393,38 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
         return _flushed_sigmoid(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)
     result = round_scaled(lanes, quotient)
-    if lanes.float_instructions is not None:
-        return result
-    return lanes.choose(lanes.compare("uno", x, 0.0), x, result)
+    return result if lanes.single else lanes.choose(lanes.compare("uno", x, 0.0), x, result)
 
 
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
     """The sigmoid of floats."""
-    is_negative = lanes.compare("olt", x, 0.0)
     if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
+        is_negative = lanes.compare("olt", x, 0.0)
         power = _short_exp(lanes, lanes.float_instructions, lanes.negative_magnitude(x))
         inverse = lanes.float_instructions.reciprocal(lanes.b, _one_plus(lanes, power))
         quotient = lanes.mul(lanes.choose(is_negative, power.number, 1.0), inverse)
-    else:
-        n, r = _reduce_negative(lanes, x)
-        power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
-        quotient = lanes.ratio(lanes.choose(is_negative, power.number, 1.0), _one_plus(lanes, power))
-    return ScaledNumber(quotient, lanes.b.binary("and", is_negative, power.is_subnormal))
+        return ScaledNumber(quotient, lanes.b.binary("and", is_negative, power.is_subnormal))
+    bounded = lanes.at_most(lanes.at_least(away_from_zero(lanes, x), SINGLE.lowest), _ROUNDED_TO_ONE)
+    if lanes.float_instructions is None:
+        return _sigmoid_of_bounded(lanes, bounded)
+    n, r = reduce_exponent(lanes, bounded)
+    power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
+    return ScaledNumber(lanes.ratio(power.number, _one_plus(lanes, power)), power.is_subnormal)
+
+
+def _sigmoid_of_bounded(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
+    """The sigmoid of floats that are neither small nor large, on targets without instructions for it.
+
+    E is a product, so that NaN stays, and 1 + E a multiply-add: of raised powers, and of zero where E is subnormal.
+    """
+    word = lanes.multiply_add(x, LOG2_E, _ROUNDING)
+    r = _less_multiple_of_ln2(lanes, x, lanes.sub(word, _ROUNDING))
+    fraction = horner(lanes, r, (1.0, 1.0, *SINGLE.q))
+    power = lanes.integer_op("shl", lanes.bits(word), lanes.fraction)
+    is_subnormal = lanes.compare("olt", x, _SUBNORMAL_BELOW)
+    raised = lanes.from_bits(raise_subnormal(lanes, power, is_subnormal))
+    added = lanes.choose(is_subnormal, 0.0, lanes.from_bits(power))
+    return ScaledNumber(lanes.div(lanes.mul(fraction, raised), lanes.multiply_add(fraction, added, 1.0)), is_subnormal)
 
 
 def _flushed_sigmoid(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
@@ -408,13 +436,8 @@ def _flushed_sigmoid(lanes: LaneArithmetic, float_instructions: FloatInstruction
 
 
 def _one_plus(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
-    """1 + x. LLVM would blend the sum with 1, which takes three instructions, if subnormal numbers were selected."""
-    if x.word is None:
-        return lanes.add(lanes.choose(x.is_subnormal, 0.0, x.number), 1.0)
-    least = lanes.word(1 << lanes.fraction)
-    return lanes.add(
-        lanes.from_bits(lanes.b.call_intrinsic("llvm.smax", [lanes.words], lanes.words, [x.word, least])), 1.0
-    )
+    """1 + x."""
+    return lanes.add(lanes.choose(x.is_subnormal, 0.0, x.number), 1.0)
 
 
 def _long_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:

@@ -367,3 +367,11 @@ def test_results_are_prefetched_if_stores_take_longer_than_products(
 ) -> None:
     """Not where they stay in the first cache, nor where four steps of K hide them."""
     assert select(_gemm(n, n, k, I8, result), TARGETS["amx"]).stores.prefetches_lines is asks
+
+
+@pytest.mark.parametrize(("terms", "prefetches"), [(1, False), (9, True)])
+def test_a_panel_has_rows_of_all_terms(terms: int, prefetches: bool) -> None:
+    """52x96x96 of floats with AVX2: 6 KB a panel, or 54 KB, of which L1 holds 32."""
+    offsets = tuple((96 * term, 96 * 96 * term) for term in range(terms))
+    gemm = replace(_gemm(52, 96, 96), term_offsets=offsets, packs_per_product=0)
+    assert (select(gemm, TARGETS["avx2"]).prefetch.b_steps > 0) is prefetches
