@@ -247,7 +247,7 @@ def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Val
 
 
 def _less_multiple_of_ln2(lanes: LaneArithmetic, x: Value, n: Value) -> Value:
-    """x - n ln 2."""
+    """The difference x - n ln 2."""
     high, low = exponential_parameters(lanes).ln2
     return lanes.multiply_add(n, -low, lanes.multiply_add(n, -high, x))
 
