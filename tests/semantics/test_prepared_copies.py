@@ -36,9 +36,9 @@ def _convolutions(dtype: str, channels: int = 40, size: tuple[int, int] = (4, 5)
     return g
 
 
-def _bodies(text: str, **options: Any) -> dict[str, str]:
+def _bodies(text: str, target: str = "avx512", **options: Any) -> dict[str, str]:
     """The bodies of the functions that are not kernels, after all trees have become calls of kernels."""
-    module = str(lower(parse(text), "avx512", options=Options(stop_after="to-tiles", **options)))
+    module = str(lower(parse(text), target, options=Options(stop_after="to-tiles", **options)))
     return dict(re.findall(r"(?ms)^define void @([\w.]+)\(.*?^(.*?)^}", module))
 
 
@@ -54,6 +54,33 @@ def test_products_pack_reordered_filters_in_the_preparation() -> None:
     bodies = _bodies(_convolutions("float32", 96, (26, 26)).text())
     assert len(re.findall(r"call void @[\w.]*\.pack", bodies["f.prepare"])) == 2
     assert ".pack" not in bodies["f"]
+
+
+def _convolution_by_slices(*, constant: bool) -> tuple[Graph, Array]:
+    """A convolution whose filters exceed the caches: they are copied slice by slice, or as they are prepared."""
+    w = np.random.default_rng(2).integers(-2, 3, (192, 192, 3, 3)).astype("f4") / 8
+    g = Graph("f")
+    x = g.parameter("x", (1, 192, 13, 13))
+    g.output(g.convolution(x, g.weight("w", w) if constant else g.parameter("w", w.shape), padding=[(1, 1), (1, 1)]))
+    return g, w
+
+
+def test_the_preparation_copies_slices_of_filters() -> None:
+    """Each slice has memory of its own, from which its panels are packed."""
+    by_calls = _bodies(_convolution_by_slices(constant=False)[0].text(), "avx2")["f"]
+    bodies = _bodies(_convolution_by_slices(constant=True)[0].text(), "avx2")
+    copied, packed = (re.compile(rf"call void @[\w.]*{kind}") for kind in (r"transpose\.\d+x1728", r"\.pack"))
+    assert "part.end" in by_calls
+    assert len(copied.findall(bodies["f.prepare"])) == len(packed.findall(bodies["f.prepare"])) == 2
+    assert not copied.findall(bodies["f"])
+    assert not packed.findall(bodies["f"])
+
+
+@pytest.mark.skipif(not runs("avx2"), reason="needs AVX2")
+def test_slices_of_filters_give_the_same_results() -> None:
+    x = np.random.default_rng(3).integers(-8, 9, (1, 192, 13, 13)).astype("f4")
+    (by_calls, w), (prepared, _) = (_convolution_by_slices(constant=constant) for constant in (False, True))
+    np.testing.assert_array_equal(prepared.compile(target="avx2")(x), by_calls.compile(target="avx2")(x, w))
 
 
 @pytest.mark.parametrize(("dtype", "target"), quick_by_target(_DTYPES, _TARGETS, 1))

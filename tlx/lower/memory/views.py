@@ -140,11 +140,13 @@ class Storage:
         pointer: Its address; until buffers are allocated, the vector that needs a buffer.
         load: The load that reads user memory: the storage holds what it reads. None for buffers and destinations.
         buffer: The private buffer, if it is one.
+        is_constant: Whether it is the memory of an argument that is constant over calls.
     """
 
     pointer: Value
     load: Instruction | None = None
     buffer: PrivateBuffer | None = None
+    is_constant: bool = False
 
     @property
     def is_private(self) -> bool:

@@ -208,7 +208,7 @@ def test_sums_of_a_result(window: tuple[int, ...]) -> None:
     program = Convolution((1, 3, 8, 9), (4, 3, 3, 3), window=window)
     expected = program.evaluated(parse(program.text))
     reasons: set[str] = set()
-    for seed in range(20):
+    for seed in range(40):
         remarks = Remarks()
         module = stage1(program.text, find_target("generic").with_decision_seed(seed), remarks)
         np.testing.assert_array_equal(program.evaluated(module), expected)

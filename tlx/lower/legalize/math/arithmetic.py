@@ -288,12 +288,10 @@ class ScaledNumber:
     Attributes:
         number: x 2^n, in the subnormal lanes multiplied by the power of two that makes an ulp of subnormal numbers 1.
         is_subnormal: The lanes where x 2^n is subnormal or zero. Lanes just above may be among them.
-        word: The bits of x plus n exponent units, which are those of x 2^n where that is normal; if they are computed.
     """
 
     number: Value
     is_subnormal: Value
-    word: Value | None = None
 
 
 def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> ScaledNumber:
@@ -304,10 +302,15 @@ def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumb
     """
     if lanes.float_instructions is not None:
         return scale_by_instruction(lanes, lanes.float_instructions, x, exponent.number)
-    word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.word, lanes.fraction))
+    word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.low_bits, lanes.fraction))
     is_subnormal = lanes.b.icmp("slt", word, lanes.word(1 << lanes.fraction))
+    return ScaledNumber(lanes.from_bits(raise_subnormal(lanes, word, is_subnormal)), is_subnormal)
+
+
+def raise_subnormal(lanes: LaneArithmetic, word: Value, is_subnormal: Value) -> Value:
+    """Multiply the numbers with these bits as a `ScaledNumber` is, whose exponent field may have overflowed."""
     raise_by = lanes.b.select(is_subnormal, lanes.word(ulp_to_one(lanes) << lanes.fraction), lanes.word(0))
-    return ScaledNumber(lanes.from_bits(lanes.integer_op("add", word, raise_by)), is_subnormal, word)
+    return lanes.integer_op("add", word, raise_by)
 
 
 def scale_by_instruction(

@@ -38,10 +38,14 @@ On targets with a table lookup, n of e^x for floats is a multiple of 1/32, and 2
 Again a minimax approximation of the relative error, 2^-24.1; with all roundings the error is at most 1.8 ulp.
 
 sigmoid(x) = (1 + tanh(x / 2)) / 2, but neither is computed from the other, as the sum would cancel where the sigmoid is
-small. With E = e^-|x|,
+small. For floats, with E = e^x, which need not be more than e^20,
+
+    sigmoid(x) = E / (1 + E)        relatively exact down to the denormals
+
+and for doubles, and on targets with estimates, with E = e^-|x|,
 
     sigmoid(x) = 1 / (1 + E)        x >= 0
-               = E / (1 + E)        x < 0: relatively exact down to the denormals
+               = E / (1 + E)        x < 0
 
 On targets with instructions that scale numbers and estimate 1 / d, it has no cases, and an error of 2 ulp, with
 P = e^-x = 2^n f(r):
@@ -96,6 +100,7 @@ from tlx.lower.legalize.math.arithmetic import (
     hex_floats,
     horner,
     power_of_two,
+    raise_subnormal,
     round_scaled,
     round_to_step,
     scale_by_instruction,
@@ -111,6 +116,10 @@ _LOG2_E_SINGLE: Final = float.fromhex("0x1.715476p+0")
 _LARGEST_EXPONENT: Final = 126
 _ROUNDING: Final = 1.5 * 2**23 + 127
 """Added to a number, it rounds that to an integer n; the sum's bits end in those of n + 127, the exponent of 2^n."""
+_ROUNDED_TO_ONE: Final = 20.0
+"""The sigmoid of a float from there on is 1."""
+_SUBNORMAL_BELOW: Final = float.fromhex("-0x1.5d589ep+6")
+"""The last float whose sigmoid is a normal number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +256,14 @@ def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, e
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
     """The n and r of e^x = 2^n e^r."""
-    parameters = exponential_parameters(lanes)
     n = round_to_step(lanes, x, LOG2_E)
-    r = lanes.multiply_add(n.number, -parameters.ln2[0], x)
-    return n, lanes.multiply_add(n.number, -parameters.ln2[1], r)
+    return n, _less_multiple_of_ln2(lanes, x, n.number)
+
+
+def _less_multiple_of_ln2(lanes: LaneArithmetic, x: Value, n: Value) -> Value:
+    """The difference x - n ln 2."""
+    high, low = exponential_parameters(lanes).ln2
+    return lanes.multiply_add(n, -low, lanes.multiply_add(n, -high, x))
 
 
 def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
@@ -396,18 +409,23 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
         return _sigmoid_by_instructions(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)
     result = round_scaled(lanes, quotient)
-    if lanes.float_instructions is not None:
-        return result
-    return lanes.choose(lanes.compare("uno", x, 0.0), x, result)
+    return result if lanes.single else lanes.choose(lanes.compare("uno", x, 0.0), x, result)
 
 
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
-    """The sigmoid of floats."""
-    is_negative = lanes.compare("olt", x, 0.0)
-    n, r = _reduce_negative(lanes, x)
-    power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
-    quotient = lanes.div(lanes.choose(is_negative, power.number, 1.0), _one_plus(lanes, power))
-    return ScaledNumber(quotient, lanes.b.binary("and", is_negative, power.is_subnormal))
+    """The sigmoid of floats, on targets without instructions for it.
+
+    E is a product, so that NaN stays, and 1 + E a multiply-add: of raised powers, and of zero where E is subnormal.
+    """
+    x = lanes.at_most(lanes.at_least(away_from_zero(lanes, x), SINGLE.lowest), _ROUNDED_TO_ONE)
+    word = lanes.multiply_add(x, LOG2_E, _ROUNDING)
+    r = _less_multiple_of_ln2(lanes, x, lanes.sub(word, _ROUNDING))
+    fraction = horner(lanes, r, (1.0, 1.0, *SINGLE.q))
+    power = lanes.integer_op("shl", lanes.bits(word), lanes.fraction)
+    is_subnormal = lanes.compare("olt", x, _SUBNORMAL_BELOW)
+    raised = lanes.from_bits(raise_subnormal(lanes, power, is_subnormal))
+    added = lanes.choose(is_subnormal, 0.0, lanes.from_bits(power))
+    return ScaledNumber(lanes.div(lanes.mul(fraction, raised), lanes.multiply_add(fraction, added, 1.0)), is_subnormal)
 
 
 def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
@@ -434,15 +452,6 @@ def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatIns
     if lanes.accuracy.flushes_subnormals:
         return inverse
     return float_instructions.round_to_bits(b, power, is_subnormal, inverse)
-
-
-def _one_plus(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
-    """1 + x. LLVM would blend the sum with 1, which takes three instructions, if subnormal numbers were selected."""
-    assert x.word is not None
-    least = lanes.word(1 << lanes.fraction)
-    return lanes.add(
-        lanes.from_bits(lanes.b.call_intrinsic("llvm.smax", [lanes.words], lanes.words, [x.word, least])), 1.0
-    )
 
 
 def _long_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:

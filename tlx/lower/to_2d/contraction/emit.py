@@ -56,7 +56,7 @@ from tlx.lower.to_2d.contraction.problem import (
     strided_view,
     sum_type,
 )
-from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
+from tlx.lower.to_2d.contraction.slices import SlicedOperand, constant_slices, slice_loops
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy, compute_unit
 from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS, VnniCopy, VnniRows, with_dense_strides
 from tlx.lower.to_2d.emission import EmitContext
@@ -92,8 +92,7 @@ class OperandCopies:
         self.b = b
         self.blocking = blocking
         self.strides: dict[tuple[int, CollapsedDims], int] = {}
-        alone = context.threads == "none"  # threads cannot share the buffer of a slice
-        self._column = blocking.sliced_operand(context.target.blocks.near) if alone else None
+        self._column = _sliced_operand(context, blocking)
         self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
         self._write: Callable[[Value], None] | None = None
 
@@ -213,12 +212,18 @@ def emit_contraction(
     else:
         if sliced is not None and choice.contraction.lhs == contraction.rhs:
             sliced = sliced.swapped()
-        copies = OperandCopies(context, b, op, choice)
-        lhs, rhs = (copies.operand(column) for column in (LHS, RHS))
-        copied = replace(choice.contraction, lhs=lhs, rhs=rhs)
         in_one_tree = choice.sums <= most_chained(compute_unit(context.target, contraction, element))
-        loops = copies.nest()
-        _BlockEmitter(context, b, copied, copies.sliced or sliced, loops, element, epilogue, in_one_tree).emit()
+        for part, starts in constant_slices(b, choice, _sliced_operand(context, choice)):
+            copies = OperandCopies(context, b, op, part)
+            lhs, rhs = (copies.operand(column) for column in (LHS, RHS))
+            copied = replace(part.contraction, lhs=lhs, rhs=rhs)
+            around = copies.sliced or sliced
+            _BlockEmitter(context, b, copied, around, copies.nest(), starts, element, epilogue, in_one_tree).emit()
+
+
+def _sliced_operand(context: EmitContext, blocking: Blocking) -> int | None:
+    """The operand that is copied slice by slice, if there is one; threads cannot share the buffer of a slice."""
+    return blocking.sliced_operand(context.target.blocks.near) if context.threads == "none" else None
 
 
 def _emit_reduced(
@@ -264,13 +269,25 @@ class _Sums:
 
 @dataclass(eq=False)
 class _BlockEmitter:
-    """Writes the loops of one contraction, whose operands have been copied."""
+    """Writes the loops of one contraction, or of one slice, whose operands have been copied.
+
+    Attributes:
+        context, b: Where to emit.
+        c: The contraction.
+        sliced: The operand that is copied in the outermost loops, if there is one.
+        nest: The other loops.
+        starts: Where the slice starts in each operand.
+        element: Type of the sums.
+        epilogue: The epilogue, if there is one.
+        in_one_tree: Whether the products of a block are one tree.
+    """
 
     context: EmitContext
     b: TensorBuilder
     c: Contraction
     sliced: SlicedOperand | None
     nest: ContractionLoops
+    starts: Sequence[int]
     element: Type
     epilogue: ContractionEpilogue | None
     in_one_tree: bool
@@ -288,7 +305,10 @@ class _BlockEmitter:
         buffer = self._buffer() if not self.in_one_tree and not self._keeps_result() else None
         around, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
         with around as starts, blocks as steps:
-            offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
+            offsets = [
+                self.b.add(self.b.add(start, step), self.starts[column])
+                for column, start, step in zip(columns, starts, steps, strict=True)
+            ]
             self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
     def _keeps_result(self) -> bool:

@@ -107,6 +107,7 @@ class OperandMemory(NamedTuple):
         readable_columns: Columns of a row that may be read, including padding; 0: no padding.
         tile_columns: Columns of a tile where interleaved rows are stored tile by tile; 0: all columns are one tile.
         small_floats: The format of bytes that are floats.
+        is_constant: Whether it is constant over calls.
     """
 
     pointer: Value
@@ -115,11 +116,15 @@ class OperandMemory(NamedTuple):
     readable_columns: int = 0
     tile_columns: int = 0
     small_floats: SmallFloatBytes | None = None
+    is_constant: bool = False
 
     @classmethod
     def of(cls, view: TensorView) -> OperandMemory:
         """The memory of a view."""
-        return cls(view.storage.pointer, view.element, view.vnni_group, small_floats=view.small_floats)
+        storage, format_ = view.storage, view.small_floats
+        return cls(
+            storage.pointer, view.element, view.vnni_group, small_floats=format_, is_constant=storage.is_constant
+        )
 
 
 class ModularStride(NamedTuple):

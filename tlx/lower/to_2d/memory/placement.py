@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.instructions import Instruction
+from tlx.ir.prepared import CONSTANT
+from tlx.ir.rewrite import underlying_object
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -61,7 +63,14 @@ class Placement:
 
     def of_load(self, load: Instruction, pointer: Value) -> Storage:
         """The user's memory, or the copy that is made when the load runs."""
-        return self.loads.setdefault(id(load), Storage(pointer, load))
+        if id(load) not in self.loads:
+            self.loads[id(load)] = Storage(pointer, load, is_constant=self._is_constant(pointer))
+        return self.loads[id(load)]
+
+    def _is_constant(self, pointer: Value) -> bool:
+        """Whether a pointer is derived from an argument that is constant over calls."""
+        base = underlying_object(pointer, self.facts.vectors.definitions, ("getelementptr", "bitcast"))
+        return any(base == a.value and CONSTANT in a.attributes for a in self.facts.function.arguments)
 
     def allocate(self, element: Type, count: int, stem: str) -> Storage:
         """A buffer."""

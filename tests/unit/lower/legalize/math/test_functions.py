@@ -47,6 +47,15 @@ def test_no_calls(name: str, element: FloatType, target: Target) -> None:
     assert not re.findall(r"\bjmp\s+[a-z_]\w*(?:@PLT)?\s*#\s*TAILCALL", assembly)
 
 
+def test_sigmoid_of_floats_is_short() -> None:
+    """A vector of floats takes at most 28 instructions with AVX2, besides those that load constants."""
+    text = program("sigmoid", FLOAT, find_target("avx2"), 8)
+    assembly = emit_code(text, "asm", 1, triple="x86_64-unknown-linux-gnu").decode()
+    instructions = re.findall(r"(?m)^\s+(v\w+)", assembly)
+    computing = [i for i in instructions if not i.startswith(("vmov", "vbroadcast", "vpbroadcast", "vzero"))]
+    assert 15 < len(computing) <= 28, computing
+
+
 @pytest.mark.parametrize("lanes", [1, 3, 19])
 @each_element
 @each_name

@@ -10,6 +10,7 @@ import pytest
 
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
+from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
@@ -82,3 +83,17 @@ def test_sums_are_complete_if_k_is_split_for_prefetches(m: int, n: int, k: int) 
 
 def _matrix(rows: int, cols: int) -> str:
     return f"<2 x i32> <i32 {rows}, i32 {cols}>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_parts_prefetch_rows_of_what_the_epilogue_reads(*, added: bool) -> None:
+    """Each part prefetches a row of the next tile of C, two or three lines, and one of the matrix that is added."""
+    text = _product(128, 3136, 256)
+    if added:
+        sums = "  %r = load <401408 x float>, ptr %d, align 4\n  %s = fadd <401408 x float> %m, %r\n"
+        text = text.replace("ptr %b)", "ptr %b, ptr noalias %d)").replace("  %t = ", f"{sums}  %t = ")
+        text = text.replace("(<401408 x float> %m, <2", "(<401408 x float> %s, <2")
+    options = Options(stop_after="to-tiles", verify_each=False, knobs=FixedKnobs(Knobs(tile=(8, 48))))
+    lowered = str(lower(parse(text), _TARGET, options=options))
+    begun = re.findall(r"(?ms)^part\.loop[\d.]*:.*?^piece\.loop", lowered)
+    assert {part.count("@llvm.prefetch") for part in begun} == ({4, 6} if added else {2, 3})

@@ -39,7 +39,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.transform import extract_region, loop_region, remove_regions
 from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int, zero
-from tlx.lower.to_tiles.emit.gemm.epilogue import EPILOGUE_LOOP
+from tlx.lower.to_tiles.emit.gemm.epilogue import EPILOGUE_LOOP, TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.k_loop import KLoop
 from tlx.lower.to_tiles.emit.gemm.matrix_unit import MatrixUnitLoopNest
@@ -138,7 +138,10 @@ class NextTilePrefetch:
         function: The kernel's function.
         operands: Where the operands are.
         prefetcher: Emits the prefetches.
+        epilogue: The epilogue, whose matrices are prefetched, too: a row of the tile with each part of K.
     """
+
+    epilogue: TileEpilogue | None = None
 
     def __init__(self, function: GemmFunction, operands: Operands, prefetcher: Prefetcher) -> None:
         self.function, self.operands, self.prefetcher = function, operands, prefetcher
@@ -146,7 +149,7 @@ class NextTilePrefetch:
 
     def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
         """Set what tile (i, j) of a block prefetches."""
-        del place, a
+        del a
         b, gemm, prefetcher, operands = self.b, self.gemm, self.prefetcher, self.recipe.prefetch.operands
         height, width, (i, j) = block.rows.size, block.columns.size, ij
         if "C" in operands:
@@ -160,9 +163,11 @@ class NextTilePrefetch:
             offset = b.mul(b.add(b.mul(row, view.row_stride), b.mul(column, view.col_stride)), size)
             length, each = (width, 1) if by_rows else (height, -(-width // height))
             pitch = view.pitch * size
-            prefetcher.at_parts = PrefetchStream(
-                base, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY
-            )
+            prefetcher.at_parts = [
+                PrefetchStream(base, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY)
+            ]
+            if self.epilogue is not None and block.part.last:
+                prefetcher.at_parts += self.epilogue.prefetches(block.rows, block.columns, place, height)
         if "A" in operands:
             size = bytes_of(self.recipe.mma.operand_a)
             count = -(-block.part.size // max(1, self.recipe.blocks.nc // width))
@@ -238,6 +243,7 @@ class LoopNest:
         k_loop = KLoop(function, self.operands, self.prefetcher)
         following = NextTilePrefetch(function, self.operands, self.prefetcher)
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
+        following.epilogue = self.tile.epilogue
         dots = function.recipe.tile.dot_columns
         self.dots = DotProductColumns(function, self.operands.pitch_of_a) if dots else None
 
