@@ -67,16 +67,10 @@ from tlx.lower.legalize.conversions import (
 from tlx.lower.legalize.elementwise import emit_elementwise
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either, lanes_of
 from tlx.lower.legalize.math.division import quotients, rounded_ratios
+from tlx.lower.legalize.math.division_cases import quotients_by_case
+from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
 from tlx.lower.legalize.math.multiplication import products_by_small_factors
-from tlx.lower.legalize.math.scaled_division import (
-    DivisionAttempt,
-    DivisionCase,
-    DivisionOperands,
-    Extremes,
-    begin_quotients,
-    quotients_by_case,
-    with_sign_of_quotient,
-)
+from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients
 from tlx.lower.operations import Accuracy, ElementwiseOp
 from tlx.target.hardware import FloatEstimates
 from tlx.target.target import Target
@@ -344,50 +338,55 @@ def _divided_bfloats(
     divide: Callable[[], list[Value]],
 ) -> list[Value]:
     """Quotients of registers of bfloat, all computed in float."""
-    type_ = numerators[0].type
-    assert isinstance(type_, VectorType)
-    operands = DivisionOperands(LaneArithmetic(b, type_.count, BFLOAT), numerators, divisors)
-
-    def begin(case: DivisionCase) -> DivisionAttempt:
-        pairs, finish = _bfloats_as_floats(b, target, numerators, divisors)
-        lanes = lanes_of(b, target, pairs[0][0], FLOAT, Accuracy(for_bfloat=True))
-        attempt = begin_quotients(lanes, pairs, case, operands)
-        return DivisionAttempt(attempt.fails, lambda: finish(attempt.finish()))
+    operands = _bfloat_operands(b, target, numerators, divisors)
+    instructions = operands.floats.float_instructions
 
     def careful() -> list[Value]:
-        pairs, finish = _bfloats_as_floats(b, target, numerators, divisors)
-        lanes = lanes_of(b, target, pairs[0][0], FLOAT, Accuracy(for_bfloat=True))
-        if lanes.float_instructions is None:  # they are for whole registers
-            return finish(begin_quotients(lanes, pairs, DivisionCase.ANY, operands).finish())
-        return finish(rounded_ratios(lanes, lanes.float_instructions, pairs))
+        if instructions is None:  # they are for whole registers
+            return begin_quotients(operands, DivisionCase.ANY).finish()
+        pairs = zip(operands.widened(numerators), operands.widened(divisors), strict=True)
+        return operands.signed(operands.rounded(rounded_ratios(operands.floats, instructions, list(pairs))))
 
     if target.float_instructions is None:
-        return quotients_by_case(operands, divide, begin)
+        return quotients_by_case(operands, divide)
     extremes = Extremes.of(operands)
     return either(extremes.lanes, extremes.may_have_subnormal_quotients(), careful, divide)
 
 
-def _bfloats_as_floats(
+def _bfloat_operands(
     b: Builder, target: Target, numerators: Sequence[Value], divisors: Sequence[Value]
-) -> tuple[list[tuple[Value, Value]], Callable[[Sequence[Value]], list[Value]]]:
-    """Registers of bfloat as pairs of registers of float, and what makes their quotients' magnitudes quotients."""
+) -> DivisionOperands:
+    """Registers of bfloat, each of which is divided as one or two of floats: its even and its odd elements."""
     type_ = numerators[0].type
     assert isinstance(type_, VectorType)
-    words = LaneArithmetic(b, type_.count, BFLOAT)
-    are_halves = works_on_float_pairs(target, BFLOAT, [BFLOAT], numerators[0])
-    if are_halves:
-        floats = [[half for r in rs for half in even_and_odd(b, r)] for rs in (numerators, divisors)]
-    else:
-        floats = [[convert_register(b, target, "fpext", r, BFLOAT, FLOAT) for r in rs] for rs in (numerators, divisors)]
+    are_pairs = works_on_float_pairs(target, BFLOAT, [BFLOAT], numerators[0])
 
-    def finish(sizes: Sequence[Value]) -> list[Value]:
-        if are_halves:
-            sizes = [joined_floats(b, target, even, odd) for even, odd in zip(sizes[::2], sizes[1::2], strict=True)]
-        else:
-            sizes = [convert_register(b, target, "fptrunc", r, FLOAT, BFLOAT) for r in sizes]
-        return [with_sign_of_quotient(words, *signed) for signed in zip(sizes, numerators, divisors, strict=True)]
+    def widened(registers: Sequence[Value]) -> list[Value]:
+        if are_pairs:
+            return [half for register in registers for half in even_and_odd(b, register)]
+        return [convert_register(b, target, "fpext", register, BFLOAT, FLOAT) for register in registers]
 
-    return list(zip(*floats, strict=True)), finish
+    def joined(registers: Sequence[Value], *, exact: bool) -> list[Value]:
+        halves = zip(registers[::2], registers[1::2], strict=True)
+        return [joined_floats(b, target, even, odd, exact=exact) for even, odd in halves]
+
+    def rounded(registers: Sequence[Value]) -> list[Value]:
+        if are_pairs:
+            return joined(registers, exact=False)
+        return [convert_register(b, target, "fptrunc", register, FLOAT, BFLOAT) for register in registers]
+
+    def truncated(registers: Sequence[Value]) -> list[Value]:
+        if are_pairs:
+            return joined(registers, exact=True)
+        upper = [floats.integer_op("lshr", floats.bits(register), 16) for register in registers]
+        return [b.cast("trunc", word, VectorType(type_.count, I16)) for word in upper]
+
+    count = type_.count // 2 if are_pairs else type_.count
+    example = Keyword(VectorType(count, FLOAT), "poison")
+    floats = lanes_of(b, target, example, FLOAT, Accuracy(for_bfloat=True))
+    return DivisionOperands(
+        LaneArithmetic(b, type_.count, BFLOAT), numerators, divisors, floats, widened, rounded, truncated
+    )
 
 
 def _by_instruction(

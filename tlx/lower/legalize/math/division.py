@@ -6,7 +6,7 @@ of a subnormal quotient are the integer nearest to a / b / u, with u the least s
 | machine | quotients |
 | --- | --- |
 | with instructions for exponents and significands | as fast as a / b; a branch rounds subnormal ones |
-| others | a / b, unless a number in a few registers may be subnormal: see `scaled_division` |
+| others | a / b, unless a number in a few registers may be subnormal: `division_cases`, `scaled_division` |
 
 With the instructions: let |a| = m 2^i and |b| = k 2^j, 1 <= m, k < 2, q = m / k and e = i - j. |a / b| = q 2^e is q
 with another exponent, unless it is subnormal. As q has been rounded already, the integer next to q 2^e / u may have to
@@ -21,12 +21,8 @@ from functools import partial, reduce
 
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either
-from tlx.lower.legalize.math.scaled_division import (
-    DivisionOperands,
-    begin_quotients,
-    quotients_by_case,
-    with_sign_of_quotient,
-)
+from tlx.lower.legalize.math.division_cases import quotients_by_case
+from tlx.lower.legalize.math.division_operands import DivisionOperands, with_sign_of_quotient
 from tlx.lower.legalize.registers import emit_interleaved
 from tlx.target.hardware import FloatInstructions
 
@@ -47,8 +43,7 @@ def quotients(
     pairs = list(zip(numerators, divisors, strict=True))
     if lanes.float_instructions is not None:
         return _quotients_by_instructions(lanes, lanes.float_instructions, pairs)
-    operands = DivisionOperands(lanes, numerators, divisors)
-    return quotients_by_case(operands, divide, lambda case: begin_quotients(lanes, pairs, case, operands))
+    return quotients_by_case(DivisionOperands(lanes, numerators, divisors, lanes), divide)
 
 
 def rounded_ratios(

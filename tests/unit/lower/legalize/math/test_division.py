@@ -17,7 +17,7 @@ from tests.unit.lower.legalize.math.test_subnormal import logged, watched
 from tlx.evaluate import Machine
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I16, FloatType, Type, VectorType
+from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, VectorType
 from tlx.lower.legalize.strength_reduction import divide_registers, divided
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.lookup import find_target
@@ -32,13 +32,18 @@ WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 SIZE = 1 << 14
 
 
+def computed_in(element: Type) -> FloatType:
+    """The type of the arithmetic that divides numbers of a type."""
+    return element if isinstance(element, FloatType) and element != BFLOAT else FLOAT
+
+
 def instrumented(
-    element: FloatType, target: Target, *, by_product: bool = False, log_of: FloatType | None = None
+    element: FloatType, target: Target, *, by_product: bool = False, within: str | None = None
 ) -> tuple[str, int]:
     """`@f(out, in, by, log)`: quotients of some registers; operands and results of arithmetic are stored to `log`.
 
-    All are by the first register of `by`, computed by products, if `by_product`. What is stored has the elements'
-    type, or the type `log_of`.
+    All are by the first register of `by`, computed by products, if `by_product`. With `within`, only the arithmetic of
+    the block with that name is stored.
     """
     module = parse("")
     pointer = module.pointer_to(I8)
@@ -61,9 +66,8 @@ def instrumented(
             values = watched(instruction)
             if instruction.text.partition("@")[2].startswith("llvm.fma."):
                 values = [*instruction.operands, instruction.value]
-            # Doubles that are quotients of floats are never subnormal.
-            values = [v for v in values if isinstance(v.type, VectorType) and v.type.element == (log_of or element)]
-            if values:
+            values = [v for v in values if isinstance(v.type, VectorType) and v.type.element == computed_in(element)]
+            if values and within in (None, block.name):
                 after = Builder(module, function, block, block.instructions.index(instruction) + 1)
                 size = logged(after, log, values, size)
     return str(module), size
@@ -109,22 +113,22 @@ def operands(kind: Any, size: int, seed: int, *, are_normal: bool = False) -> tu
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
-@pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES)
+@pytest.mark.parametrize("element", [*ELEMENTS, BFLOAT], ids=str)
 @pytest.mark.parametrize("are_normal", [False, True], ids=["any", "normal"])
 def test_no_subnormal_numbers_in_arithmetic(are_normal: bool, element: FloatType, target: Target) -> None:
     text, log_bytes = instrumented(element, target)
-    machine, kind = Machine(parse(text)), np.dtype(DTYPES[element])
-    step = REGISTERS * lanes_of(target, element)
+    machine, kind = Machine(parse(text)), np.dtype(KINDS[element])
+    step, computed = REGISTERS * lanes_of(target, element), DTYPES[computed_in(element)]
     x, y = operands(kind, 64 * step, 1, are_normal=are_normal)
-    result, log = np.zeros_like(x), np.zeros(log_bytes // x.itemsize, kind)
-    x[:step] = np.ldexp(kind.type(1), np.finfo(kind).minexp + 3)  # so that the careful code computes ordinary quotients
+    result, log = np.zeros_like(x), np.zeros(log_bytes // np.dtype(computed).itemsize, computed)
+    x[:step] = 2.0 ** (np.finfo(computed).minexp + 3)  # so that the careful code computes ordinary quotients
     y[:step:2] = np.linspace(1, 100, step // 2).astype(kind)
-    y[1:step:2] = np.linspace(1, 2, step // 2).astype(kind) * x[0]
+    y[1:step:2] = (np.linspace(1, 2, step // 2) * float(x[0])).astype(kind)
     for i in range(0, x.size, step):
         part = slice(i, i + step)
         log[:] = 0
         machine.call("f", result[part], x[part], y[part], log)
-        subnormal = (log != 0) & (np.abs(log) < np.finfo(kind).tiny)
+        subnormal = (log != 0) & (np.abs(log) < np.finfo(computed).tiny)
         lanes = np.flatnonzero(subnormal)
         assert not subnormal.any(), (x[part], y[part], lanes)
     check(x, y, result)
@@ -165,13 +169,13 @@ def phases(kind: Any) -> dict[str, tuple[Array, Array]]:
 
 
 @pytest.mark.parametrize("phase", ["small quotients", "small numerators", "small divisors", "small operands"])
-def test_small_numbers_alone_take_no_doubles(phase: str) -> None:
+def test_small_numbers_alone_take_no_code_for_any_numbers(phase: str) -> None:
     target = find_target("avx2")
-    text, log_bytes = instrumented(FLOAT, target, log_of=DOUBLE)
+    text, log_bytes = instrumented(FLOAT, target, within="any")
     machine, step = Machine(parse(text)), REGISTERS * lanes_of(target, FLOAT)
     assert log_bytes
     x, y = (numbers[: 16 * step] for numbers in phases(np.dtype(np.float32))[phase])
-    result, log = np.zeros_like(x), np.zeros(log_bytes // 8)
+    result, log = np.zeros_like(x), np.zeros(log_bytes // 4, np.float32)
     for i in range(0, x.size, step):
         machine.call("f", result[i : i + step], x[i : i + step], y[i : i + step], log)
     assert not log.any()
@@ -248,6 +252,21 @@ def test_quotients_have_the_bits_of_the_instruction(are_normal: bool, element: T
         result = np.empty_like(x)
         compiled(element, target)(result, x, y)
         check(x, y, result)
+
+
+@numbered(RUNNABLE)
+def test_all_bfloats_by_some(target: str) -> None:
+    """In the order of the numerators, so that whole blocks are of one case, and in none."""
+    kind, random = np.dtype(KINDS[BFLOAT]), np.random.default_rng(11)
+    numerators = np.arange(1 << 16, dtype=np.uint16)
+    special = [0, 1, 2, 0x7E, 0x7F, 0x80, 0x81, 0x3F80, 0x4000, 0x7F00, 0x7F7F, 0x7F80, 0x7FC0, 0x8001, 0xFF80]
+    for divisor in [*special, *random.integers(0, 1 << 16, 24)]:
+        y = np.full(SIZE, divisor, np.uint16).view(kind)
+        for x in (numerators, random.permutation(numerators)):
+            for part in x.view(kind).reshape(-1, SIZE):
+                result = np.empty_like(part)
+                compiled(BFLOAT, target)(result, part, y)
+                check(part, y, result)
 
 
 @numbered(RUNNABLE)
