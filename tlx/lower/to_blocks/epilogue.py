@@ -22,7 +22,7 @@ from tlx.ir.types import FloatType, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Value
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.merging import MergedProduct
-from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
+from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
     convert_tile,
@@ -36,6 +36,7 @@ from tlx.target.grid_unit import BlockShape
 
 _PADDED_ELEMENTS: Final = 8
 _CHUNK: Final = 16
+PRELOAD = True
 
 
 def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
@@ -52,17 +53,23 @@ class Run:
 
     Attributes:
         row, column: How far the first one is from the thread's first sum.
-        sums: The sums.
+        first: Its number among the sums of the thread.
+        count: How many.
     """
 
     row: int
     column: int
-    sums: tuple[Value, ...]
+    first: int
+    count: int
 
     def pieces(self, count: int) -> list[Run]:
         """Parts of it, of at most some sums."""
-        firsts = range(0, len(self.sums), count)
-        return [Run(self.row, self.column + first, self.sums[first : first + count]) for first in firsts]
+        count = min(count, self.count)
+        return [Run(self.row, self.column + k, self.first + k, count) for k in range(0, self.count, count)]
+
+    def values(self, b: TensorBuilder, sums: Sequence[Value]) -> Value:
+        """A vector of its sums, given those of the thread."""
+        return vector_of(b, sums[self.first : self.first + self.count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +127,15 @@ class HeldSums:
     Attributes:
         origin: First row and column of the tile in C, i32.
         place: Those of the thread's first sum in the tile.
-        runs: The sums.
+        runs: The sums by rows.
+        complete: Emits what waits for the sums, and returns them.
         memory: Memory of the warp, if elements of C should pass through it.
     """
 
     origin: tuple[Value, Value]
     place: tuple[Value, Value]
     runs: tuple[Run, ...]
+    complete: Callable[[], Sequence[Value]]
     memory: WarpMemory | None = None
 
     def at(self, b: TensorBuilder, run: Run) -> tuple[Value, Value]:
@@ -159,9 +168,10 @@ class Epilogue:
         if held.memory is not None:
             self._store_by_warp(held, held.memory)
             return
+        sums = held.complete()
         for run in held.runs:
             for piece in run.pieces(self.columns):
-                self.store_columns(held.at(self.b, piece), len(piece.sums), partial(vector_of, self.b, piece.sums))
+                self.store_columns(held.at(self.b, piece), piece.count, partial(piece.values, self.b, sums))
 
     def store_columns(self, at: tuple[Value, Value], count: int, sums: Callable[[], Value]) -> None:
         """Compute and store adjacent elements of a row of C, if they are inside.
@@ -184,26 +194,50 @@ class Epilogue:
         for run in (piece for whole in held.runs for piece in whole.pieces(most)):
             first = run.row // part.rows * part.rows, run.column // part.cols * part.cols
             parts.setdefault(first, []).append(run)
-        for (down, across), runs in parts.items():
-            results = [self._result_inside(held.at(b, run), run) for run in runs]
+        groups = list(parts.values())
+        operands = self._operands(held, groups[0])
+        sums = held.complete()
+        for number, ((down, across), runs) in enumerate(parts.items()):
+            results = [
+                self._result(
+                    self._inside(held.at(b, run), run.count),
+                    run.count,
+                    partial(run.values, b, sums),
+                    operands.get(run.column),
+                )
+                for run in runs
+            ]
+            if number + 1 < len(groups):
+                operands = self._operands(held, groups[number + 1])
             self._wait_for_warp()
             for run, result in zip(runs, results, strict=True):
                 to = b.gep(part.element, start, (run.row - down) * part.view.row_stride + run.column - across)
-                count, size = len(run.sums), bytes_of(part.element)
-                bits = b.cast("bitcast", result, VectorType(count, IntType(8 * size)))
-                b.store(vector_of(b, [b.extract_element(bits, k) for k in range(count)]), to, count * size)
+                size = bytes_of(part.element)
+                bits = b.cast("bitcast", result, VectorType(run.count, IntType(8 * size)))
+                b.store(vector_of(b, [b.extract_element(bits, k) for k in range(run.count)]), to, run.count * size)
             self._wait_for_warp()
             self._copy(held.origin, memory, (down, across))
+
+    def _operands(self, held: HeldSums, runs: Sequence[Run]) -> dict[int, NodeValues]:
+        """The nodes that do not depend on the row, such as a bias, by the columns of some runs."""
+        if self.merged.inner.trips or not PRELOAD:  # their operands may move from one row to another
+            return {}
+        found = dict[int, NodeValues]()
+        for run in runs:
+            if run.column not in found:
+                place = self._place(self._inside(held.at(self.b, run), run.count), run.count)
+                found[run.column] = self._emitter(None).compute(place, nodes=self.value.row_invariant)
+        return found
 
     def _wait_for_warp(self) -> None:
         self.kernel.grid.operations.subgroup_barrier(self.b, self.kernel.grid.warp)
 
-    def _result_inside(self, at: tuple[Value, Value], run: Run) -> Value:
-        """Elements of C; those outside of it are computed from operands of elements inside."""
-        b, merged, shape, count = self.b, self.merged, self.shape, len(run.sums)
+    def _inside(self, at: tuple[Value, Value], count: int) -> tuple[Value, Value]:
+        """The place of adjacent elements, or of others that are inside of C."""
+        b, merged, shape = self.b, self.merged, self.shape
         row = b.umin(at[0], merged.rows - 1) if merged.rows % shape.rows else at[0]
         column = b.umin(at[1], merged.columns - count) if merged.columns % shape.columns else at[1]
-        return self._result((row, column), count, partial(vector_of, b, run.sums))
+        return row, column
 
     def _copy(self, origin: tuple[Value, Value], memory: WarpMemory, first: tuple[int, int]) -> None:
         """Copy a part to C, whose first row and column among the warp's are given."""
@@ -235,11 +269,24 @@ class Epilogue:
     def _pointer(self, number: int, iteration: Value | None) -> Value:
         return self.merged.moved(self.kernel, self.kernel.pointers[number], number, iteration)
 
-    def _result(self, at: tuple[Value, Value], count: int, sums: Callable[[], Value]) -> Value:
-        """Adjacent elements of a row of C."""
+    def _place(self, at: tuple[Value, Value], count: int) -> ResultTile:
+        """The place of adjacent elements in C of their iteration."""
+        _, *found = self.merged.found(self.kernel, *at)
+        return row_tile(count, *(as_index(self.b, number) for number in found))
+
+    def _emitter(
+        self, iteration: Value | None, product: Callable[[ResultTile], Value] | None = None
+    ) -> ExpressionEmitter:
+        leading, pointers = 4 if self.gemm.acc is not None else 3, len(self.merged.inner.steps)
+        leaves = [self._pointer(number, iteration) for number in range(leading, pointers)]
+        return ExpressionEmitter(self.b, self.value, leaves, self.kernel.scalars, product)
+
+    def _result(
+        self, at: tuple[Value, Value], count: int, sums: Callable[[], Value], known: NodeValues | None = None
+    ) -> Value:
+        """Adjacent elements of a row of C, some of whose nodes may be known."""
         b, gemm = self.b, self.gemm
-        iteration, *found = self.merged.found(self.kernel, *at)
-        place = row_tile(count, *(as_index(b, number) for number in found))
+        iteration, *_ = self.merged.found(self.kernel, *at)
 
         def product(place: ResultTile) -> Value:
             total = sums()
@@ -250,10 +297,8 @@ class Epilogue:
                 total = b.binary(opcode, total, convert_tile(b, added, self.accumulator, gemm.lhs_sign))
             return convert_tile(b, total, gemm.result, "s")
 
-        leading, pointers = 4 if gemm.acc is not None else 3, len(self.merged.inner.steps)
-        leaves = [self._pointer(number, iteration) for number in range(leading, pointers)]
-        emitter = ExpressionEmitter(b, self.value, leaves, self.kernel.scalars, product)
-        return convert_tile(b, emitter.result(place), gemm.c.element, "s")
+        result = self._emitter(iteration, product).result(self._place(at, count), known)
+        return convert_tile(b, result, gemm.c.element, "s")
 
     def _store(self, at: tuple[Value, Value], result: Value) -> None:
         """Store adjacent elements of a row of C."""

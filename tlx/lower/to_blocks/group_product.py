@@ -38,7 +38,7 @@ from tlx.target.launches import TensorMap
 _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
-_PART_COLUMNS: Final = (16, 32, 64, 128)
+_PART_COLUMNS: Final = (16, 32, 64)
 """Columns of C that may pass through a warp's memory at once, where the tile has a multiple of them."""
 _CHUNK: Final = 16
 
@@ -305,10 +305,13 @@ class MappedGroupSums(GroupSums):
                 self._release(before, b.icmp("ne", loop.index, 0))
             loop.next(*self._after(slot, parity), slot, *acc)
         slot, parity, last, *acc = loop.results
-        acc = self.finished(acc)
-        self._release(last)
-        memory = self.memory_of_warp(self.memory.part, self.memory.parts)
-        use(self.held(acc, place(), memory))
+
+        def complete() -> list[Value]:
+            sums = self.finished(acc)
+            self._release(last)
+            return sums
+
+        use(self.held(complete, place(), self.memory_of_warp(self.memory.part, self.memory.parts)))
         return [slot, parity]
 
     def _release(self, slot: Value, condition: Value | None = None) -> None:

@@ -27,7 +27,7 @@ from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
-from tlx.lower.to_blocks.epilogue import Epilogue, HeldSums, ResultPart, vector_of
+from tlx.lower.to_blocks.epilogue import Epilogue, HeldSums, ResultPart
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums, MappedGroupSums, MappedMemory, MappedOperands
 from tlx.lower.to_blocks.kernel import (
@@ -379,13 +379,14 @@ class _ProductKernels:
         base = self._partial_tile(kernel)
 
         def store(held: HeldSums) -> None:
+            sums = held.complete()
             for run in held.runs:
                 row, column = (
                     b.add(at, distance) for at, distance in zip(held.place, (run.row, run.column), strict=True)
                 )
-                place = row_tile(len(run.sums), as_index(b, row), as_index(b, column))
+                place = row_tile(run.count, as_index(b, row), as_index(b, column))
                 store_tile_vector(
-                    b, self.partial, tile_address(b, self.partial, base, place), place, vector_of(b, run.sums)
+                    b, self.partial, tile_address(b, self.partial, base, place), place, run.values(b, sums)
                 )
 
         self._emit_sums(kernel, positions, store)

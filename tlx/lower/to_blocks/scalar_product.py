@@ -107,12 +107,12 @@ class ScalarSums:
             self._store_stage(loaded, other, starts)
             kernel.grid.operations.barrier(b)
             stage.next(other, *acc)
-        acc, runs = stage.results[1:], list[Run]()
-        for i in range(height):
-            for j in range(0, width, chunks[1]):
-                first = i * width + j
-                runs.append(Run(places[0][i], places[1][j], tuple(acc[first : first + chunks[1]])))
-        return HeldSums((row, column), firsts, tuple(runs))
+        runs = tuple(
+            Run(places[0][i], places[1][j], i * width + j, chunks[1])
+            for i in range(height)
+            for j in range(0, width, chunks[1])
+        )
+        return HeldSums((row, column), firsts, runs, lambda: stage.results[1:])
 
     def _place_of_thread(self) -> tuple[Value, Value]:
         """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""

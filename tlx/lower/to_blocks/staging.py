@@ -18,7 +18,7 @@ Lines along K of doubles are in the order 0, 4, 1, 5, 2, ... of these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -174,11 +174,15 @@ class StagedSums(ABC):
             self.operations.commit(b)
             self.after_copies()
             loop.next(self._next(at), self._next(free), *acc)
-        acc = self.finished(loop.results[2:])
-        self.operations.wait(b, 0)
-        self.operations.barrier(b)
         part = ResultPart(self.merged.gemm.c.element, self.rows, shape.warp_columns)
-        return self.held(acc, (row, column), self.memory_of_warp(part, 0))
+
+        def complete() -> list[Value]:
+            acc = self.finished(loop.results[2:])
+            self.operations.wait(b, 0)
+            self.operations.barrier(b)
+            return acc
+
+        return self.held(complete, (row, column), self.memory_of_warp(part, 0))
 
     def _next(self, offset: Value) -> Value:
         """The offset of the stage after one."""
@@ -301,17 +305,20 @@ class StagedSums(ABC):
 
     # Sums ------------------------------------------------------------------------------------------------------
 
-    def held(self, acc: Sequence[Value], origin: tuple[Value, Value], memory: WarpMemory) -> HeldSums:
+    def held(
+        self, complete: Callable[[], Sequence[Value]], origin: tuple[Value, Value], memory: WarpMemory
+    ) -> HeldSums:
         """The thread's sums of a tile, whose first row and column in C are given."""
         b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
         width, runs = self.shape.warp_columns // self.columns, list[Run]()
         group, quad = self.kernel.divided(self.lane, 4)
-        for number in range(0, len(acc), _PAIR):
+        per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
+        for number in range(0, per_warp, _PAIR):
             (i, j), k = divmod(number // size, width), number % size
             down = i * self.rows + k // _PAIR * (self.rows // 2)
-            runs.append(Run(down, j * self.columns, tuple(acc[number : number + _PAIR])))
+            runs.append(Run(down, j * self.columns, number, _PAIR))
         place = b.add(self.warp_row, group), b.add(self.warp_column, b.mul(quad, _PAIR))
-        return HeldSums(origin, place, tuple(runs), memory)
+        return HeldSums(origin, place, tuple(runs), complete, memory)
 
     def memory_of_warp(self, part: ResultPart, offset: int) -> WarpMemory:
         """The warp's part of shared memory, where those of all warps begin some bytes after its start."""
