@@ -53,6 +53,10 @@ class WarpgroupOperations:
         """fence.proxy.async of shared memory."""
         assembly(b, "fence.proxy.async.shared::cta;", "~{memory}", VOID, [])
 
+    def registers(self, b: Builder, count: int, *, more: bool) -> None:
+        """setmaxnreg."""
+        assembly(b, f"setmaxnreg.{'inc' if more else 'dec'}.sync.aligned.u32 {count};", "~{memory}", VOID, [])
+
     def multiply(
         self,
         b: Builder,

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import FloatType, IntType, Type, VectorType, bytes_of
-from tlx.ir.values import Keyword, Value
+from tlx.ir.types import I32, FloatType, IntType, Type, VectorType, bytes_of
+from tlx.ir.values import Keyword, Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
@@ -37,6 +37,7 @@ from tlx.target.grid_unit import BlockShape
 _PADDED_ELEMENTS: Final = 8
 _CHUNK: Final = 16
 PRELOAD = True
+LOOP = False
 
 
 def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
@@ -194,29 +195,46 @@ class Epilogue:
         for run in (piece for whole in held.runs for piece in whole.pieces(most)):
             first = run.row // part.rows * part.rows, run.column // part.cols * part.cols
             parts.setdefault(first, []).append(run)
-        groups = list(parts.values())
+        groups, firsts = list(parts.values()), list(parts)
+        if LOOP and len(groups) > 1:
+            sums, per_part = held.complete(), sum(run.count for run in groups[0])
+            step = [y - x for x, y in zip(firsts[0], firsts[1], strict=True)]
+            with b.loop(0, len(groups), carry=sums, name="part") as loop:
+                index = b.cast("trunc", loop.index, I32)
+                moved = tuple(b.mul(index, distance) if distance else const_int(I32, 0) for distance in step)
+                shifted = replace(held, origin=tuple(b.add(x, y) for x, y in zip(held.origin, moved, strict=True)))
+                self._part(shifted, memory, (0, 0), groups[0], loop.carried, {}, start)
+                self._copy(shifted.origin, memory, (0, 0))
+                loop.next(*loop.carried[per_part:], *loop.carried[:per_part])
+            return
         operands = self._operands(held, groups[0])
         sums = held.complete()
-        for number, ((down, across), runs) in enumerate(parts.items()):
-            results = [
-                self._result(
-                    self._inside(held.at(b, run), run.count),
-                    run.count,
-                    partial(run.values, b, sums),
-                    operands.get(run.column),
-                )
-                for run in runs
-            ]
+        for number, (first, runs) in enumerate(parts.items()):
+            known = operands
             if number + 1 < len(groups):
                 operands = self._operands(held, groups[number + 1])
-            self._wait_for_warp()
-            for run, result in zip(runs, results, strict=True):
-                to = b.gep(part.element, start, (run.row - down) * part.view.row_stride + run.column - across)
-                size = bytes_of(part.element)
-                bits = b.cast("bitcast", result, VectorType(run.count, IntType(8 * size)))
-                b.store(vector_of(b, [b.extract_element(bits, k) for k in range(run.count)]), to, run.count * size)
-            self._wait_for_warp()
-            self._copy(held.origin, memory, (down, across))
+            self._part(held, memory, first, runs, sums, known, start)
+            self._copy(held.origin, memory, first)
+
+    def _part(self, held, memory, first, runs, sums, operands, start):
+        b, part = self.b, memory.part
+        down, across = first
+        results = [
+            self._result(
+                self._inside(held.at(b, run), run.count),
+                run.count,
+                partial(run.values, b, sums),
+                operands.get(run.column),
+            )
+            for run in runs
+        ]
+        self._wait_for_warp()
+        for run, result in zip(runs, results, strict=True):
+            to = b.gep(part.element, start, (run.row - down) * part.view.row_stride + run.column - across)
+            size = bytes_of(part.element)
+            bits = b.cast("bitcast", result, VectorType(run.count, IntType(8 * size)))
+            b.store(vector_of(b, [b.extract_element(bits, k) for k in range(run.count)]), to, run.count * size)
+        self._wait_for_warp()
 
     def _operands(self, held: HeldSums, runs: Sequence[Run]) -> dict[int, NodeValues]:
         """The nodes that do not depend on the row, such as a bias, by the columns of some runs."""

@@ -41,6 +41,8 @@ _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 _PART_COLUMNS: Final = (16, 32, 64)
 """Columns of C that may pass through a warp's memory at once, where the tile has a multiple of them."""
 _CHUNK: Final = 16
+REGISTERS = True
+DELAY = False
 
 
 class GroupSums(StagedSums):
@@ -207,10 +209,17 @@ class MappedGroupSums(GroupSums):
         self._make_barriers()
         copying, multiplying = b.if_else_blocks(b.icmp("uge", kernel.thread, self.threads), ("copying", "multiplying"))
         b.at_end(multiplying)
+        if REGISTERS and moves_registers(self.shape):
+            self.product.operations.registers(b, 240, more=True)
+        if DELAY and self.positions.stages >= self.shape.stages and self.shape.rows > self.product.rows:
+            with b.if_block(b.icmp("ne", self.group, 0), "delayed"):
+                self.copies.wait(b, self._full(const_int(I32, self.shape.stages - 1)), const_int(I32, 0))
         self._for_tiles(lambda carried: self._multiply_tile(carried, place, use), 0)
         done = b.new_block("done")
         b.branch(done)
         b.at_end(copying)
+        if REGISTERS and moves_registers(self.shape):
+            self.product.operations.registers(b, 24, more=False)
         with b.if_block(b.icmp("eq", kernel.thread, self.threads), "copies"):
             self._for_tiles(lambda carried: self._copy_tile(carried, place()), 1)
         b.branch(done)
@@ -320,6 +329,10 @@ class MappedGroupSums(GroupSums):
         checks = [b.icmp("eq", self.lane, 0), *([condition] if condition is not None else [])]
         with b.if_block(all_of(b, checks) or checks[0], "release"):
             self.copies.arrive(b, self._free(slot))
+
+
+def moves_registers(shape: BlockShape) -> bool:
+    return shape.rows == 128 and shape.columns == 256
 
 
 def _step(operand: StagedOperand) -> int:

@@ -345,7 +345,10 @@ class _ProductKernels:
         return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        threads = self.threads + (self.grid.warp if self.mapped is not None else 0)
+        from tlx.lower.to_blocks import group_product
+
+        count = 4 if group_product.REGISTERS and group_product.moves_registers(self.plan.shape) else 1
+        threads = self.threads + (count * self.grid.warp if self.mapped is not None else 0)
         return kernel.finish(threads, self._shared, self.plan.shape.resident, workspace, self._blocks(kernel))
 
     def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[HeldSums], None]) -> None:
