@@ -148,7 +148,7 @@ def _without_assembly(line: str) -> str:
     text, result = match["text"], match["result"]
     if text.startswith("mma.sync.aligned.m16n8k8.row.col.f64"):
         return f"  {result} = call {match['type']} @wide.doubles({match['args']})"
-    if text.startswith(("fence", "setmaxnreg")):
+    if text.startswith("fence"):
         return ""
     called = next((function for prefix, function in _CALLED.items() if prefix in text), None)
     if called is not None:

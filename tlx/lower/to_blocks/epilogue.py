@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I32, FloatType, IntType, Type, VectorType, bytes_of
-from tlx.ir.values import Keyword, Value, const_int
+from tlx.ir.types import FloatType, IntType, Type, VectorType, bytes_of
+from tlx.ir.values import Keyword, Value
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index, row_tile, vector_columns
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
@@ -36,8 +36,8 @@ from tlx.target.grid_unit import BlockShape
 
 _PADDED_ELEMENTS: Final = 8
 _CHUNK: Final = 16
-PRELOAD = True
-LOOP = False
+_LINE: Final = 128
+"""Bytes of a line."""
 
 
 def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
@@ -87,6 +87,11 @@ class ResultPart:
     element: Type
     rows: int
     cols: int
+
+    @classmethod
+    def of(cls, element: Type, rows: int, cols: int) -> ResultPart:
+        """As many columns as a line of memory has, at most those of the sums."""
+        return cls(element, rows, min(cols, _LINE // bytes_of(element)))
 
     @property
     def view(self) -> MatrixView:
@@ -145,6 +150,20 @@ class HeldSums:
         return b.add(b.add(row, down), run.row), b.add(b.add(column, across), run.column)
 
 
+@dataclass(frozen=True, slots=True)
+class _RunsOfPart:
+    """The runs of a part of C.
+
+    Attributes:
+        row, column: How far its first element is from the warp's first one.
+        runs: The runs.
+    """
+
+    row: int
+    column: int
+    runs: Sequence[Run]
+
+
 class Epilogue:
     """Computes C from sums.
 
@@ -186,81 +205,76 @@ class Epilogue:
             self._store(at, self._result(at, count, sums))
 
     def _store_by_warp(self, held: HeldSums, memory: WarpMemory) -> None:
-        """Compute and store elements of C that pass through the memory of the warp."""
-        b, part = self.b, memory.part
+        """Compute and store elements of C that pass through the memory of the warp.
+
+        Operands that do not depend on the row are loaded one part ahead: those of the first part before the sums are
+        complete.
+        """
+        b, parts = self.b, self._parts(held.runs, memory.part)
         row, column = (b.sub(mine, first) for mine, first in zip(held.place, memory.place, strict=True))
-        start = part.address(b, memory.base, row, column)
+        start = memory.part.address(b, memory.base, row, column)
+        operands = self._operands(held, parts[0])
+        sums = held.complete()
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            results = [
+                self._result(
+                    self._nearest(held.at(b, run), run.count),
+                    run.count,
+                    partial(run.values, b, sums),
+                    operands.get(run.column),
+                )
+                for run in part.runs
+            ]
+            operands = self._operands(held, following) if following is not None else {}
+            self._wait_for_warp()
+            for run, result in zip(part.runs, results, strict=True):
+                self._put(result, memory.part, start, run.row - part.row, run.column - part.column)
+            self._wait_for_warp()
+            self._copy(held.origin, memory, part)
+
+    def _parts(self, runs: Sequence[Run], room: ResultPart) -> list[_RunsOfPart]:
+        """The runs, of one column each if C has an odd number of them, by the parts of C that they are in."""
         parts = dict[tuple[int, int], list[Run]]()
         most = self.gemm.n & -self.gemm.n
-        for run in (piece for whole in held.runs for piece in whole.pieces(most)):
-            first = run.row // part.rows * part.rows, run.column // part.cols * part.cols
+        for run in (piece for whole in runs for piece in whole.pieces(most)):
+            first = run.row // room.rows * room.rows, run.column // room.cols * room.cols
             parts.setdefault(first, []).append(run)
-        groups, firsts = list(parts.values()), list(parts)
-        if LOOP and len(groups) > 1:
-            sums, per_part = held.complete(), sum(run.count for run in groups[0])
-            step = [y - x for x, y in zip(firsts[0], firsts[1], strict=True)]
-            with b.loop(0, len(groups), carry=sums, name="part") as loop:
-                index = b.cast("trunc", loop.index, I32)
-                moved = tuple(b.mul(index, distance) if distance else const_int(I32, 0) for distance in step)
-                shifted = replace(held, origin=tuple(b.add(x, y) for x, y in zip(held.origin, moved, strict=True)))
-                self._part(shifted, memory, (0, 0), groups[0], loop.carried, {}, start)
-                self._copy(shifted.origin, memory, (0, 0))
-                loop.next(*loop.carried[per_part:], *loop.carried[:per_part])
-            return
-        operands = self._operands(held, groups[0])
-        sums = held.complete()
-        for number, (first, runs) in enumerate(parts.items()):
-            known = operands
-            if number + 1 < len(groups):
-                operands = self._operands(held, groups[number + 1])
-            self._part(held, memory, first, runs, sums, known, start)
-            self._copy(held.origin, memory, first)
+        return [_RunsOfPart(*first, found) for first, found in parts.items()]
 
-    def _part(self, held, memory, first, runs, sums, operands, start):
-        b, part = self.b, memory.part
-        down, across = first
-        results = [
-            self._result(
-                self._inside(held.at(b, run), run.count),
-                run.count,
-                partial(run.values, b, sums),
-                operands.get(run.column),
-            )
-            for run in runs
-        ]
-        self._wait_for_warp()
-        for run, result in zip(runs, results, strict=True):
-            to = b.gep(part.element, start, (run.row - down) * part.view.row_stride + run.column - across)
-            size = bytes_of(part.element)
-            bits = b.cast("bitcast", result, VectorType(run.count, IntType(8 * size)))
-            b.store(vector_of(b, [b.extract_element(bits, k) for k in range(run.count)]), to, run.count * size)
-        self._wait_for_warp()
-
-    def _operands(self, held: HeldSums, runs: Sequence[Run]) -> dict[int, NodeValues]:
-        """The nodes that do not depend on the row, such as a bias, by the columns of some runs."""
-        if self.merged.inner.trips or not PRELOAD:  # their operands may move from one row to another
-            return {}
+    def _operands(self, held: HeldSums, part: _RunsOfPart) -> dict[int, NodeValues]:
+        """The nodes that do not depend on the row, such as a bias, by the columns of runs."""
         found = dict[int, NodeValues]()
-        for run in runs:
+        if self.merged.inner.trips:  # they may be different matrices for each row
+            return found
+        for run in part.runs:
             if run.column not in found:
-                place = self._place(self._inside(held.at(self.b, run), run.count), run.count)
+                place = self._place(self._nearest(held.at(self.b, run), run.count), run.count)
                 found[run.column] = self._emitter(None).compute(place, nodes=self.value.row_invariant)
         return found
+
+    def _put(self, result: Value, part: ResultPart, start: Value, row: int, column: int) -> None:
+        """Store elements of C to the memory of the warp, some rows and columns after the thread's first one."""
+        b, size = self.b, bytes_of(part.element)
+        assert isinstance(result.type, VectorType)
+        count = result.type.count
+        bits = b.cast("bitcast", result, VectorType(count, IntType(8 * size)))
+        to = b.gep(part.element, start, row * part.view.row_stride + column)
+        b.store(vector_of(b, [b.extract_element(bits, k) for k in range(count)]), to, count * size)
 
     def _wait_for_warp(self) -> None:
         self.kernel.grid.operations.subgroup_barrier(self.b, self.kernel.grid.warp)
 
-    def _inside(self, at: tuple[Value, Value], count: int) -> tuple[Value, Value]:
-        """The place of adjacent elements, or of others that are inside of C."""
+    def _nearest(self, at: tuple[Value, Value], count: int) -> tuple[Value, Value]:
+        """The row and column of adjacent elements, or of the nearest ones inside of C, whose operands can be loaded."""
         b, merged, shape = self.b, self.merged, self.shape
         row = b.umin(at[0], merged.rows - 1) if merged.rows % shape.rows else at[0]
         column = b.umin(at[1], merged.columns - count) if merged.columns % shape.columns else at[1]
         return row, column
 
-    def _copy(self, origin: tuple[Value, Value], memory: WarpMemory, first: tuple[int, int]) -> None:
-        """Copy a part to C, whose first row and column among the warp's are given."""
+    def _copy(self, origin: tuple[Value, Value], memory: WarpMemory, runs: _RunsOfPart) -> None:
+        """Copy a part from the memory of the warp to C."""
         b, kernel, part, by_rows = self.b, self.kernel, memory.part, self.gemm.c.is_row_major
-        columns = min(self.columns, part.cols)
+        columns, first = min(self.columns, part.cols), (runs.row, runs.column)
         start = [b.add(b.add(x, y), z) for x, y, z in zip(origin, memory.place, first, strict=True)]
 
         def body(number: Value) -> None:

@@ -38,11 +38,7 @@ from tlx.target.launches import TensorMap
 _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
-_PART_COLUMNS: Final = (16, 32, 64)
-"""Columns of C that may pass through a warp's memory at once, where the tile has a multiple of them."""
 _CHUNK: Final = 16
-REGISTERS = True
-DELAY = False
 
 
 class GroupSums(StagedSums):
@@ -82,7 +78,7 @@ class GroupSums(StagedSums):
         b, depth = self.b, self.product.depth
         first = b.gep(I8, self.shared, as_index(b, start))
         steps = range(self.shape.depth // depth)
-        return [_part(operand, b.gep(I8, first, k * depth * _step(operand))) for k in steps]
+        return [_part(operand, first, k * depth * _step(operand)) for k in steps]
 
 
 @dataclass(frozen=True)
@@ -169,18 +165,12 @@ class MappedMemory:
     size: int
 
     @classmethod
-    def of(cls, grid: GridUnit, shape: BlockShape, gemm: Gemm) -> MappedMemory:
-        """The memory for a product: parts are large, unless fewer blocks would run at once."""
+    def of(cls, shape: BlockShape, gemm: Gemm) -> MappedMemory:
+        """The memory for a product."""
         stages = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
         parts = stages + _BARRIERS_BYTES * shape.stages
-        columns = [n for n in _PART_COLUMNS if shape.columns % n == 0]
-        sizes = {
-            part: parts + shape.warps * part.size
-            for part in (ResultPart(gemm.c.element, GroupSums.rows, n) for n in columns)
-        }
-        at_once = grid.shared_bytes // min(sizes.values())
-        part = max((part for part, size in sizes.items() if grid.shared_bytes // size == at_once), key=lambda p: p.cols)
-        return cls(stages, parts, part, sizes[part])
+        part = ResultPart.of(gemm.c.element, GroupSums.rows, shape.columns)
+        return cls(stages, parts, part, parts + shape.warps * part.size)
 
 
 class MappedGroupSums(GroupSums):
@@ -196,7 +186,7 @@ class MappedGroupSums(GroupSums):
     ) -> None:
         super().__init__(kernel, tile, product)
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
-        self.memory = MappedMemory.of(kernel.grid, tile.shape, tile.merged.gemm)
+        self.memory = MappedMemory.of(tile.shape, tile.merged.gemm)
 
     def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[HeldSums], None]) -> None:
         """Compute the block's tiles.
@@ -209,17 +199,10 @@ class MappedGroupSums(GroupSums):
         self._make_barriers()
         copying, multiplying = b.if_else_blocks(b.icmp("uge", kernel.thread, self.threads), ("copying", "multiplying"))
         b.at_end(multiplying)
-        if REGISTERS and moves_registers(self.shape):
-            self.product.operations.registers(b, 240, more=True)
-        if DELAY and self.positions.stages >= self.shape.stages and self.shape.rows > self.product.rows:
-            with b.if_block(b.icmp("ne", self.group, 0), "delayed"):
-                self.copies.wait(b, self._full(const_int(I32, self.shape.stages - 1)), const_int(I32, 0))
         self._for_tiles(lambda carried: self._multiply_tile(carried, place, use), 0)
         done = b.new_block("done")
         b.branch(done)
         b.at_end(copying)
-        if REGISTERS and moves_registers(self.shape):
-            self.product.operations.registers(b, 24, more=False)
         with b.if_block(b.icmp("eq", kernel.thread, self.threads), "copies"):
             self._for_tiles(lambda carried: self._copy_tile(carried, place()), 1)
         b.branch(done)
@@ -331,14 +314,10 @@ class MappedGroupSums(GroupSums):
             self.copies.arrive(b, self._free(slot))
 
 
-def moves_registers(shape: BlockShape) -> bool:
-    return shape.rows == 128 and shape.columns == 256
-
-
 def _step(operand: StagedOperand) -> int:
     """Bytes from one position of K to the next in a box."""
     return operand.box_chunks * 16 if operand.k_lines else 16 // operand.per_chunk
 
 
-def _part(operand: StagedOperand, address: Value) -> SharedOperand:
-    return SharedOperand(address, operand.k_lines, operand.box_bytes, operand.box_chunks * 16)
+def _part(operand: StagedOperand, address: Value, offset: int) -> SharedOperand:
+    return SharedOperand(address, offset, operand.k_lines, operand.box_bytes, operand.box_chunks * 16)

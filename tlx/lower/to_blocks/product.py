@@ -110,7 +110,7 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
             for plan in plans
             if MappedOperands.of(grid, product, plan.shape, places) is not None
         ]
-    plans = [plan for plan in plans if _shared_bytes(grid, plan, gemm, accumulator) <= grid.shared_bytes]
+    plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
 
@@ -141,7 +141,7 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     stages = _stages(plan, gemm) // plan.splits
     stage = max(copied, multiplied) + _overlap(plan, stages) * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
-    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(grid, plan, gemm, gemm_accumulator_type(gemm)))
+    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
     started = -(-rounds // at_once)
     if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
         started = (1 + rounds) / 2
@@ -182,15 +182,15 @@ def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
     return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
 
 
-def _shared_bytes(grid: GridUnit, plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
+def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     shape = plan.shape
     if plan.is_mapped:
-        return MappedMemory.of(grid, shape, gemm).size
+        return MappedMemory.of(shape, gemm).size
     if plan.product is None:
         return operand_bytes(shape, accumulator)
     operands = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
     rows = GroupSums.rows if isinstance(plan.product, GroupProduct) else plan.product.rows
-    return max(operands, shape.warps * ResultPart(gemm.c.element, rows, shape.warp_columns).size)
+    return max(operands, shape.warps * ResultPart.of(gemm.c.element, rows, shape.warp_columns).size)
 
 
 def product_grid_kernels(
@@ -335,7 +335,7 @@ class _ProductKernels:
 
     @property
     def _shared(self) -> int:
-        return _shared_bytes(self.grid, self.plan, self.merged.gemm, self.accumulator)
+        return _shared_bytes(self.plan, self.merged.gemm, self.accumulator)
 
     def _blocks(self, kernel: GridKernel) -> int:
         """Blocks of a kernel that computes sums: as many as run at once, if each can compute several tiles."""
@@ -345,10 +345,7 @@ class _ProductKernels:
         return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        from tlx.lower.to_blocks import group_product
-
-        count = 4 if group_product.REGISTERS and group_product.moves_registers(self.plan.shape) else 1
-        threads = self.threads + (count * self.grid.warp if self.mapped is not None else 0)
+        threads = self.threads + (self.grid.warp if self.mapped is not None else 0)
         return kernel.finish(threads, self._shared, self.plan.shape.resident, workspace, self._blocks(kernel))
 
     def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[HeldSums], None]) -> None:

@@ -174,7 +174,7 @@ class StagedSums(ABC):
             self.operations.commit(b)
             self.after_copies()
             loop.next(self._next(at), self._next(free), *acc)
-        part = ResultPart(self.merged.gemm.c.element, self.rows, shape.warp_columns)
+        part = ResultPart.of(self.merged.gemm.c.element, self.rows, shape.warp_columns)
 
         def complete() -> list[Value]:
             acc = self.finished(loop.results[2:])
