@@ -30,14 +30,15 @@ from tlx.lower.to_tiles.emit.tiles import (
     store_tile_vector,
     tile_address,
 )
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, ProductLeaf
 from tlx.lower.to_tiles.problem import gemm_accumulator_type
 from tlx.target.grid_unit import BlockShape
 
 _PADDED_ELEMENTS: Final = 8
+"""Elements after each row of a part: with at least 16 bytes, rows stay aligned for `vector_columns`."""
 _CHUNK: Final = 16
 _LINE: Final = 128
-"""Bytes of a line."""
+"""Bytes of a row of a part, without its padding: a line of global memory."""
 
 
 def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
@@ -94,19 +95,18 @@ class ResultPart:
         return cls(element, rows, min(cols, _LINE // bytes_of(element)))
 
     @property
-    def view(self) -> MatrixView:
-        """The matrix."""
-        padding = max(_PADDED_ELEMENTS, _CHUNK // bytes_of(self.element))
-        return MatrixView(self.element, self.rows, self.cols, self.cols + padding, 1)
+    def row_stride(self) -> int:
+        """Elements from a row to the next."""
+        return self.cols + max(_PADDED_ELEMENTS, _CHUNK // bytes_of(self.element))
 
     @property
     def size(self) -> int:
         """Bytes of all rows."""
-        return self.rows * self.view.row_stride * bytes_of(self.element)
+        return self.rows * self.row_stride * bytes_of(self.element)
 
     def address(self, b: TensorBuilder, base: Value, row: Value, column: Value) -> Value:
         """The address of an element, whose row and column are i32."""
-        return b.gep(self.element, base, as_index(b, b.add(b.mul(row, self.view.row_stride), column)))
+        return b.gep(self.element, base, as_index(b, b.add(b.mul(row, self.row_stride), column)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Epilogue:
         assert isinstance(result.type, VectorType)
         count = result.type.count
         bits = b.cast("bitcast", result, VectorType(count, IntType(8 * size)))
-        to = b.gep(part.element, start, row * part.view.row_stride + column)
+        to = b.gep(part.element, start, row * part.row_stride + column)
         b.store(vector_of(b, [b.extract_element(bits, k) for k in range(count)]), to, count * size)
 
     def _wait_for_warp(self) -> None:
@@ -335,7 +335,7 @@ class Epilogue:
     def _store(self, at: tuple[Value, Value], result: Value) -> None:
         """Store adjacent elements of a row of C."""
         assert isinstance(result.type, VectorType)
-        iteration, *found = self.merged.found(self.kernel, *at)
-        place = row_tile(result.type.count, *(as_index(self.b, number) for number in found))
+        iteration, *_ = self.merged.found(self.kernel, *at)
+        place = self._place(at, result.type.count)
         address = tile_address(self.b, self.gemm.c, self._pointer(0, iteration), place)
         store_tile_vector(self.b, self.gemm.c, address, place, result)

@@ -62,8 +62,8 @@ bits, rounded afterwards: 2^-23.8 with 32 intervals and degree 5; 2^-14.1 with 1
 
 On targets that estimate 2^t and 1 / d, the sigmoid is c / (c + c e^-x) with c = 2^-24: where it is not zero, neither
 c e^-x nor its inverse is infinite or subnormal. On these targets, tanh |x| = 1 - 2 / (1 + e^(2|x|)) from 0.55 on, where
-that is more than 1/2: the error of e^(2|x|) counts three eighths at most. Below, x + x³ p(x²) has a minimax polynomial of
-degree 3, whose error is 2^-24.7.
+that is more than 1/2: the error of e^(2|x|) counts three eighths at most. Below, x + x³ p(x²) has a minimax polynomial
+of degree 3, whose error is 2^-24.7.
 
 For doubles each of E, M and the denominators is kept with its rounding error, and q = a / d of the rounded a and d is
 corrected by the errors a' and d':
