@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import FLOAT, I64, VOID, PointerType, StructType
+from tlx.ir.types import FLOAT, I32, I64, VOID, PointerType, StructType
 from tlx.ir.values import Value, const_int
 from tlx.legalize.nvidia.held_operands import multiply_held
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
@@ -102,13 +102,14 @@ class WarpgroupOperations:
 
 
 def _descriptor(b: Builder, operand: SharedOperand) -> Value:
-    """The descriptor of an operand."""
+    """The descriptor of an operand; those of its parts differ in the address, to whose field the offset is added."""
     boxes = operand.box_bytes if operand.k_lines else _UNIT
-    layout = boxes // _UNIT << 16 | _LINES * operand.line_bytes // _UNIT << 32 | _SWIZZLED
     pointer = b.cast("addrspacecast", operand.address, PointerType(None, SHARED_SPACE))
-    address = b.cast("ptrtoint", pointer, I64)
-    low = b.binary("lshr", b.binary("and", address, const_int(I64, _ADDRESS)), const_int(I64, 4))
-    return b.binary("or", low, const_int(I64, layout))
+    address = b.binary("and", b.cast("trunc", b.cast("ptrtoint", pointer, I64), I32), const_int(I32, _ADDRESS))
+    first = b.binary("lshr", address, const_int(I32, _UNIT.bit_length() - 1))
+    low = b.add(first, operand.offset // _UNIT + (boxes // _UNIT << 16))
+    layout = _LINES * operand.line_bytes // _UNIT << 32 | _SWIZZLED
+    return b.binary("or", b.cast("zext", low, I64), const_int(I64, layout))
 
 
 def _with_sums(b: Builder, text: str, acc: Sequence[Value], descriptors: Sequence[Value]) -> list[Value]:

@@ -518,6 +518,12 @@ def test_the_emulator_finds_a_missing_barrier() -> None:
 
 
 @emulated
+def test_the_emulator_finds_a_missing_barrier_of_a_warp() -> None:
+    with pytest.raises(AssertionError, match="since the last barrier"):
+        run_changed(r"  call void @llvm\.nvvm\.bar\.warp\.sync\(i32 -1\)\n", "")
+
+
+@emulated
 def test_the_emulator_finds_a_missing_wait() -> None:
     with pytest.raises(AssertionError, match="which is being copied"):
         run_changed(r"wait\.group\(i32 2\)", "wait.group(i32 3)")

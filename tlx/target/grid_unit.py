@@ -388,13 +388,15 @@ class SharedOperand:
     """A part of an operand in shared memory, for one step along K.
 
     Attributes:
-        address: Its first chunk.
+        address: Where the parts for all steps begin.
+        offset: Bytes from there to its first chunk.
         k_lines: Whether lines follow each other along K.
         box_bytes: Bytes from a box to the next, where there are several.
         line_bytes: Bytes of a line of a box; the chunks of eight lines are swizzled.
     """
 
     address: Value
+    offset: int
     k_lines: bool
     box_bytes: int
     line_bytes: int

@@ -15,7 +15,7 @@ a barrier that counts what has arrived, and one that counts the warps that have 
         start to copy A and B                     start the products, wait for those of the stage before, free that
 
 Blocks then compute several tiles one after the other: the stages of the next tile are copied while C is computed from
-the sums, which pass through shared memory of the warp, some columns after the others.
+the sums.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.types import I8, I32, I64, Type, bytes_of
+from tlx.ir.types import I8, I32, I64, bytes_of
 from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_blocks.epilogue import HeldSums, ResultPart
 from tlx.lower.to_blocks.kernel import GridKernel, MappedPointer, all_of, as_index
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import TileSums, terms_of
-from tlx.lower.to_blocks.staging import StagedOperand, StagedSums, SumsPart, SumsView
+from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOperand, TensorCopies
 from tlx.target.launches import TensorMap
 
 _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
-_PART_COLUMNS: Final = (16, 32, 64, 128)
-"""Columns of a warp's sums that may pass through shared memory at once, where the tile has a multiple of them."""
 _CHUNK: Final = 16
 
 
@@ -78,7 +78,7 @@ class GroupSums(StagedSums):
         b, depth = self.b, self.product.depth
         first = b.gep(I8, self.shared, as_index(b, start))
         steps = range(self.shape.depth // depth)
-        return [_part(operand, b.gep(I8, first, k * depth * _step(operand))) for k in steps]
+        return [_part(operand, first, k * depth * _step(operand)) for k in steps]
 
 
 @dataclass(frozen=True)
@@ -150,34 +150,27 @@ def _is_dense(merged: MergedProduct, number: int, size: int, k_lines: bool) -> b
 
 @dataclass(frozen=True, slots=True)
 class MappedMemory:
-    """Shared memory of a block that copies by maps: stages, barriers, and a part of the sums of each warp.
+    """Shared memory of a block that copies by maps: stages, barriers, and a part of C for each warp.
 
     Attributes:
         barriers: Bytes before the barriers.
         parts: Bytes before the parts.
-        columns: Columns of a part.
+        part: A part.
         size: All bytes.
     """
 
     barriers: int
     parts: int
-    columns: int
+    part: ResultPart
     size: int
 
     @classmethod
-    def of(cls, grid: GridUnit, shape: BlockShape, element: int) -> MappedMemory:
-        """The memory for elements of some bytes: parts are large, unless fewer blocks would run at once."""
-        stages = (shape.rows + shape.columns) * shape.depth * element * shape.stages
+    def of(cls, shape: BlockShape, gemm: Gemm) -> MappedMemory:
+        """The memory for a product."""
+        stages = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
         parts = stages + _BARRIERS_BYTES * shape.stages
-        views = {n: SumsView(I32, GroupSums.rows, n) for n in _PART_COLUMNS if shape.columns % n == 0}
-        sizes = {n: parts + shape.warps * view.size for n, view in views.items()}
-        at_once = grid.shared_bytes // min(sizes.values())
-        columns = max(n for n, size in sizes.items() if grid.shared_bytes // size == at_once)
-        return cls(stages, parts, columns, sizes[columns])
-
-    def view(self, element: Type) -> SumsView:
-        """A part, whose elements have 4 bytes."""
-        return SumsView(element, GroupSums.rows, self.columns)
+        part = ResultPart.of(gemm.c.element, GroupSums.rows, shape.columns)
+        return cls(stages, parts, part, parts + shape.warps * part.size)
 
 
 class MappedGroupSums(GroupSums):
@@ -193,14 +186,14 @@ class MappedGroupSums(GroupSums):
     ) -> None:
         super().__init__(kernel, tile, product)
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
-        self.memory = MappedMemory.of(kernel.grid, tile.shape, bytes_of(tile.merged.gemm.a.element))
+        self.memory = MappedMemory.of(tile.shape, tile.merged.gemm)
 
-    def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]) -> None:
+    def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[HeldSums], None]) -> None:
         """Compute the block's tiles.
 
         Args:
             place: Emits the first row and column (i32) of the kernel's tile.
-            use: Emits what becomes of a part of the sums.
+            use: Emits what becomes of the sums.
         """
         b, kernel = self.b, self.kernel
         self._make_barriers()
@@ -289,7 +282,7 @@ class MappedGroupSums(GroupSums):
     # Products --------------------------------------------------------------------------------------------------
 
     def _multiply_tile(
-        self, carried: list[Value], place: Callable[[], tuple[Value, Value]], use: Callable[[SumsPart], None]
+        self, carried: list[Value], place: Callable[[], tuple[Value, Value]], use: Callable[[HeldSums], None]
     ) -> list[Value]:
         """Multiply all stages of a tile, and use its sums."""
         b, product, (slot, parity) = self.b, self.product, carried
@@ -304,9 +297,13 @@ class MappedGroupSums(GroupSums):
                 self._release(before, b.icmp("ne", loop.index, 0))
             loop.next(*self._after(slot, parity), slot, *acc)
         slot, parity, last, *acc = loop.results
-        acc = self.finished(acc)
-        self._release(last)
-        self._use(acc, place(), use)
+
+        def complete() -> list[Value]:
+            sums = self.finished(acc)
+            self._release(last)
+            return sums
+
+        use(self.held(complete, place(), self.memory_of_warp(self.memory.part, self.memory.parts)))
         return [slot, parity]
 
     def _release(self, slot: Value, condition: Value | None = None) -> None:
@@ -316,25 +313,11 @@ class MappedGroupSums(GroupSums):
         with b.if_block(all_of(b, checks) or checks[0], "release"):
             self.copies.arrive(b, self._free(slot))
 
-    def _use(self, acc: list[Value], origin: tuple[Value, Value], use: Callable[[SumsPart], None]) -> None:
-        """Use a warp's sums, part by part."""
-        b, part, warp = self.b, self.memory.view(self.accumulator), self.kernel.grid.warp
-        number, _ = self.kernel.divided(self.kernel.thread, warp)
-        start = b.add(b.mul(number, part.size), self.memory.parts)
-        base = b.gep(I8, self.shared, as_index(b, start))
-        per_part = part.rows * part.cols // warp
-        for first in range(0, len(acc), per_part):
-            column = const_int(I32, first // per_part * part.cols)
-            self.operations.subgroup_barrier(b, warp)
-            self.store(acc[first : first + per_part], part.cols, part, base, (const_int(I32, 0), const_int(I32, 0)))
-            self.operations.subgroup_barrier(b, warp)
-            use(SumsPart(part, base, origin, (self.warp_row, column), warp, self.lane))
-
 
 def _step(operand: StagedOperand) -> int:
     """Bytes from one position of K to the next in a box."""
     return operand.box_chunks * 16 if operand.k_lines else 16 // operand.per_chunk
 
 
-def _part(operand: StagedOperand, address: Value) -> SharedOperand:
-    return SharedOperand(address, operand.k_lines, operand.box_bytes, operand.box_chunks * 16)
+def _part(operand: StagedOperand, address: Value, offset: int) -> SharedOperand:
+    return SharedOperand(address, offset, operand.k_lines, operand.box_bytes, operand.box_chunks * 16)

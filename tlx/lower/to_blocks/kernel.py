@@ -287,8 +287,8 @@ def vector_columns(cols: int, element: Type) -> int:
     return min(most, cols & -cols)
 
 
-def row_tile(columns: int, row: Value, column: Value) -> ResultTile:
-    """A tile of one row, at a place given as i32."""
+def row_tile(columns: int, row: Value | None = None, column: Value | None = None) -> ResultTile:
+    """A tile of one row, at a place given as i64."""
     return ResultTile(1, columns, 0, row, column)
 
 

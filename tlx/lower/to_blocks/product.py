@@ -1,9 +1,8 @@
-"""Kernels of products: a block computes a tile of C, whose sums pass through shared memory to the epilogue.
+"""Kernels of products: a block computes a tile of C.
 
     for stages of K        the tiles of A and B are copied to shared memory, zeros beyond the matrices
       sums += A @ B        each warp, or each thread, its part of the tile
-    sums -> shared memory
-    C = f(sums)            like an elementwise kernel, which reads the product from shared memory
+    C = f(sums)            each thread, of its own sums
 
 Where there are few tiles and K is long, several blocks share the positions of K of a tile, and a second kernel adds up
 their sums and computes C (split K).
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import reduce
 from math import prod
 from typing import Final
 
@@ -28,6 +27,7 @@ from tlx.ir.module import Module
 from tlx.ir.types import I8, I32, FloatType, Type, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
+from tlx.lower.to_blocks.epilogue import Epilogue, HeldSums, ResultPart
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums, MappedGroupSums, MappedMemory, MappedOperands
 from tlx.lower.to_blocks.kernel import (
@@ -35,25 +35,15 @@ from tlx.lower.to_blocks.kernel import (
     GridKernel,
     Iterations,
     MappedPointer,
-    all_of,
     as_index,
     row_tile,
-    vector_columns,
 )
 from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions, TileSums, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
-from tlx.lower.to_blocks.staging import CHUNK, StagedSums, SumsPart, SumsView
-from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
-from tlx.lower.to_tiles.emit.tiles import (
-    ResultTile,
-    convert_tile,
-    load_tile_vector,
-    store_tile_vector,
-    tile,
-    tile_address,
-)
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_blocks.staging import CHUNK, StagedSums
+from tlx.lower.to_tiles.emit.tiles import ResultTile, load_tile_vector, store_tile_vector, tile_address
+from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
 from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupProduct
 
@@ -120,7 +110,7 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
             for plan in plans
             if MappedOperands.of(grid, product, plan.shape, places) is not None
         ]
-    plans = [plan for plan in plans if _shared_bytes(grid, plan, gemm, accumulator) <= grid.shared_bytes]
+    plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
     shared = [_shared(plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(shared, key=lambda plan: _cycles(grid, plan, product))
 
@@ -151,7 +141,7 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     stages = _stages(plan, gemm) // plan.splits
     stage = max(copied, multiplied) + _overlap(plan, stages) * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
-    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(grid, plan, gemm, gemm_accumulator_type(gemm)))
+    at_once = min(_MOST_AT_ONCE, grid.shared_bytes // _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)))
     started = -(-rounds // at_once)
     if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
         started = (1 + rounds) / 2
@@ -192,20 +182,15 @@ def _fits(product: FragmentProduct | GroupProduct, gemm: Gemm) -> bool:
     return operands == (product.lhs, product.rhs) and str(gemm_accumulator_type(gemm)) == product.accumulator
 
 
-def _shared_bytes(grid: GridUnit, plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
+def _shared_bytes(plan: ProductPlan, gemm: Gemm, accumulator: Type) -> int:
     shape = plan.shape
     if plan.is_mapped:
-        return MappedMemory.of(grid, shape, bytes_of(gemm.a.element)).size
+        return MappedMemory.of(shape, gemm).size
     if plan.product is None:
-        operands = operand_bytes(shape, accumulator)
-    else:
-        operands = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
-    return max(operands, _sums_view(plan, accumulator).size)
-
-
-def _sums_view(plan: ProductPlan, accumulator: Type) -> SumsView:
-    """The sums of a tile in shared memory."""
-    return SumsView(accumulator, plan.shape.rows, plan.shape.columns, is_shared=plan.product is not None)
+        return operand_bytes(shape, accumulator)
+    operands = (shape.rows + shape.columns) * shape.depth * bytes_of(gemm.a.element) * shape.stages
+    rows = GroupSums.rows if isinstance(plan.product, GroupProduct) else plan.product.rows
+    return max(operands, shape.warps * ResultPart.of(gemm.c.element, rows, shape.warp_columns).size)
 
 
 def product_grid_kernels(
@@ -290,8 +275,7 @@ class _ProductKernels:
     def __post_init__(self) -> None:
         shape, self.accumulator = self.plan.shape, gemm_accumulator_type(self.merged.gemm)
         self.threads = shape.warps * (self.grid.warp if self.plan.product is not None else 1)
-        self.sums = _sums_view(self.plan, self.accumulator)
-        self.partial = SumsView(self.accumulator, shape.rows, shape.columns, is_shared=False)
+        self.partial = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns, 1)
         self.tile_bytes = self.plan.tile * bytes_of(self.accumulator)
         self.mapped: MappedOperands | None = None
 
@@ -310,10 +294,7 @@ class _ProductKernels:
             kernel = self._sums_kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
             positions = Positions(self.module, kernel, self.merged.gemm, plan.shape.depth)
 
-            def finish(part: SumsPart) -> None:
-                _emit_epilogue(kernel, self.merged, plan.shape, part, partial(part.view.load, kernel.b, part.base))
-
-            self._emit_sums(kernel, positions, finish)
+            self._emit_sums(kernel, positions, Epilogue(kernel, self.merged, plan.shape).store)
             return *copies, self._finished(kernel, workspace)
         parts = self._sums_kernel(f"{self.name}.parts", outer.with_workspace(plan.splits, iteration_bytes))
         self._emit_part(parts)
@@ -354,7 +335,7 @@ class _ProductKernels:
 
     @property
     def _shared(self) -> int:
-        return _shared_bytes(self.grid, self.plan, self.merged.gemm, self.accumulator)
+        return _shared_bytes(self.plan, self.merged.gemm, self.accumulator)
 
     def _blocks(self, kernel: GridKernel) -> int:
         """Blocks of a kernel that computes sums: as many as run at once, if each can compute several tiles."""
@@ -367,8 +348,8 @@ class _ProductKernels:
         threads = self.threads + (self.grid.warp if self.mapped is not None else 0)
         return kernel.finish(threads, self._shared, self.plan.shape.resident, workspace, self._blocks(kernel))
 
-    def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[SumsPart], None]) -> None:
-        """Compute the sums of the block's tiles, and use their parts."""
+    def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[HeldSums], None]) -> None:
+        """Compute the sums of the block's tiles, and use them."""
         plan, shared = self.plan, self.grid.operations.shared(kernel.b)
         emitter: StagedSums | ScalarSums
         tile = TileSums(self.merged, plan.shape, shared, self.accumulator, positions)
@@ -383,10 +364,7 @@ class _ProductKernels:
             emitter = GroupSums(kernel, tile, plan.product)
         else:
             emitter = ScalarSums(kernel, tile)
-        emitter.emit(*origin, self.sums)
-        self.grid.operations.barrier(kernel.b)
-        start = const_int(I32, 0)
-        use(SumsPart(self.sums, shared, origin, (start, start), self.threads, kernel.thread))
+        use(emitter.emit(*origin))
 
     def _partial_tile(self, kernel: GridKernel) -> Value:
         """The address of the tile in the workspace of the iteration."""
@@ -400,18 +378,16 @@ class _ProductKernels:
         positions = Positions(self.module, kernel, self.merged.gemm, depth, splits, split)
         base = self._partial_tile(kernel)
 
-        def store(part: SumsPart) -> None:
-            columns, (down, across) = vector_columns(part.view.cols, self.accumulator), part.place
-
-            def body(number: Value) -> None:
-                row, vector = kernel.divided(number, part.view.cols // columns)
-                column = b.mul(vector, columns)
-                value = part.view.load(b, part.base, row, column, columns)
-                address = self.partial.address(b, base, b.add(down, row), b.add(across, column))
-                token = b.typeinfo(value, tile(self.accumulator, 1, columns), "out")
-                b.tensor_store(address, token, (0, 0))
-
-            kernel.for_each(part.view.rows * part.view.cols // columns, part.threads, body, thread=part.thread)
+        def store(held: HeldSums) -> None:
+            sums = held.complete()
+            for run in held.runs:
+                row, column = (
+                    b.add(at, distance) for at, distance in zip(held.place, (run.row, run.column), strict=True)
+                )
+                place = row_tile(run.count, as_index(b, row), as_index(b, column))
+                store_tile_vector(
+                    b, self.partial, tile_address(b, self.partial, base, place), place, run.values(b, sums)
+                )
 
         self._emit_sums(kernel, positions, store)
 
@@ -421,16 +397,22 @@ class _ProductKernels:
         b, base = kernel.b, self._partial_tile(kernel)
         opcode = "fadd" if isinstance(self.accumulator, FloatType) else "add"
 
-        def total(row: Value, column: Value, count: int) -> Value:
-            value = self.partial.load(b, base, row, column, count)
-            for number in range(1, self.plan.splits):
-                other = self.partial.load(b, b.gep(I8, base, number * distance), row, column, count)
-                value = b.binary(opcode, value, other)
-            return value
+        epilogue = Epilogue(kernel, self.merged, self.plan.shape)
+        columns = min(epilogue.columns, self.plan.shape.columns)
+        count, origin = self.plan.tile // columns // _BANDS, _place_of_tile(kernel, self.plan)
 
-        start, origin = const_int(I32, 0), _place_of_tile(kernel, self.plan)
-        whole = SumsPart(self.partial, base, origin, (start, start), self.threads, kernel.thread)
-        _emit_epilogue(kernel, self.merged, self.plan.shape, whole, total, (_BANDS, band))
+        def total(place: ResultTile) -> Value:
+            parts = [b.gep(I8, base, number * distance) for number in range(self.plan.splits)]
+            values = [load_tile_vector(b, self.partial, tile_address(b, self.partial, x, place), place) for x in parts]
+            return reduce(lambda x, y: b.binary(opcode, x, y), values)
+
+        def body(number: Value) -> None:
+            row, vector = kernel.divided(b.add(b.mul(band, count), number), self.plan.shape.columns // columns)
+            column = b.mul(vector, columns)
+            at = b.add(origin[0], row), b.add(origin[1], column)
+            epilogue.store_columns(at, columns, lambda: total(row_tile(columns, as_index(b, row), as_index(b, column))))
+
+        kernel.for_each(count, self.threads, body)
 
 
 def _check(gemm: Gemm, span: Span | None) -> None:
@@ -457,68 +439,3 @@ def _place_of_tile(kernel: GridKernel, plan: ProductPlan) -> tuple[Value, Value]
         size = b.umin(b.sub(const_int(I32, rows), first), group)
         column, row = b.binary("udiv", inner, size), b.binary("urem", inner, size)
     return b.mul(b.add(first, row), plan.shape.rows), b.mul(column, plan.shape.columns)
-
-
-def _emit_epilogue(
-    kernel: GridKernel,
-    merged: MergedProduct,
-    shape: BlockShape,
-    part: SumsPart,
-    sums: Callable[[Value, Value, int], Value],
-    band: tuple[int, Value] | None = None,
-) -> None:
-    """Compute C from the sums of a part of a tile.
-
-    Args:
-        kernel: The kernel.
-        merged: The product.
-        shape: The tile.
-        part: The part.
-        sums: Loads adjacent sums of a row of the part, given the row and the first column, i32, and their number.
-        band: The number of equal bands of the part, and that of the only one to compute, i32; None for all of it.
-    """
-    b, rows, cols, gemm = kernel.b, part.view.rows, part.view.cols, merged.gemm
-    origin = [b.add(start, place) for start, place in zip(part.origin, part.place, strict=True)]
-    leading = 4 if gemm.acc is not None else 3
-    value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
-    accumulator, by_rows = gemm_accumulator_type(gemm), gemm.c.is_row_major
-    columns = min(vector_columns(gemm.n, gemm.c.element), cols) if by_rows else 1
-
-    bands, first = band or (1, const_int(I32, 0))
-    count = rows * cols // columns // bands
-
-    def body(number: Value) -> None:
-        number = b.add(b.mul(first, count), number)
-        outer, inner = kernel.divided(number, cols // columns if by_rows else rows)
-        row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
-        at = b.add(origin[0], row), b.add(origin[1], column)
-        within = row, column
-        checks: list[Value] = [b.icmp("ult", at[0], merged.rows)] if merged.rows % shape.rows else []
-        checks += [b.icmp("ult", at[1], merged.columns)] if merged.columns % shape.columns else []
-        condition = all_of(b, checks)
-        if condition is None:
-            element_vector(at, within)
-            return
-        with b.if_block(condition, "in.matrix"):
-            element_vector(at, within)
-
-    def element_vector(element: tuple[Value, Value], within: tuple[Value, Value]) -> None:
-        """Compute elements of C, by their place in it and in the tile."""
-        iteration, *found = merged.found(kernel, *element)
-        given = kernel.pointers[: len(merged.inner.steps)]
-        place = row_tile(columns, *(as_index(b, number) for number in found))
-        pointers = [merged.moved(kernel, p, number, iteration) for number, p in enumerate(given)]
-
-        def product(at: ResultTile) -> Value:
-            total = sums(*within, columns)
-            if gemm.acc is not None:
-                added = load_tile_vector(b, gemm.acc, tile_address(b, gemm.acc, pointers[3], at), at)
-                opcode = "fadd" if isinstance(accumulator, FloatType) else "add"
-                total = b.binary(opcode, total, convert_tile(b, added, accumulator, gemm.lhs_sign))
-            return convert_tile(b, total, gemm.result, "s")
-
-        emitter = ExpressionEmitter(b, value, pointers[leading:], kernel.scalars, product)
-        result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
-        store_tile_vector(b, gemm.c, tile_address(b, gemm.c, pointers[0], place), place, result)
-
-    kernel.for_each(count, part.threads, body, thread=part.thread)

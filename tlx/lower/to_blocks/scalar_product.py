@@ -16,9 +16,9 @@ from typing import Final
 
 from tlx.ir.types import I32, FloatType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
+from tlx.lower.to_blocks.epilogue import HeldSums, Run
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.positions import TileSums, terms_of
-from tlx.lower.to_blocks.staging import SumsView
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
@@ -73,17 +73,10 @@ class ScalarSums:
     kernel: GridKernel
     tile: TileSums
 
-    def emit(self, row: Value, column: Value, sums: SumsView) -> None:
-        """Compute the tile at a place of C into shared memory.
-
-        Args:
-            row: The tile's first row, i32.
-            column: Its first column.
-            sums: Where the sums are put.
-        """
+    def emit(self, row: Value, column: Value) -> HeldSums:
+        """Compute the tile whose first row and column in C are given, i32."""
         kernel, shape, b = self.kernel, self.tile.shape, self.kernel.b
         height, width = shape.warp_rows, shape.warp_columns
-        size = bytes_of(self.tile.accumulator)
         self.operands = self._operands(row, column)
         pitches = [operand.extent + _PADDING for operand in self.operands]
         starts = (0, shape.depth * pitches[0])
@@ -114,12 +107,12 @@ class ScalarSums:
             self._store_stage(loaded, other, starts)
             kernel.grid.operations.barrier(b)
             stage.next(other, *acc)
-        for i in range(height):
-            at = b.add(b.mul(b.add(firsts[0], places[0][i]), sums.row_stride), firsts[1])
-            base = b.gep(self.tile.accumulator, self.tile.shared, as_index(b, at))
-            for j in range(width):
-                total = stage.results[1 + i * width + j]
-                b.store(total, b.gep(self.tile.accumulator, base, places[1][j]), size)
+        runs = tuple(
+            Run(places[0][i], places[1][j], i * width + j, chunks[1])
+            for i in range(height)
+            for j in range(0, width, chunks[1])
+        )
+        return HeldSums((row, column), firsts, runs, lambda: stage.results[1:])
 
     def _place_of_thread(self) -> tuple[Value, Value]:
         """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""

@@ -18,16 +18,15 @@ Lines along K of doubles are in the order 0, 4, 1, 5, 2, ... of these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import I8, I32, Type, VectorType, bytes_of
-from tlx.ir.values import Keyword, Value, const_int, const_vector, zero
+from tlx.ir.types import I8, I32, bytes_of
+from tlx.ir.values import Value, const_int, const_vector, zero
+from tlx.lower.to_blocks.epilogue import HeldSums, ResultPart, Run, WarpMemory
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.positions import Position, TileSums, terms_of
-from tlx.lower.to_tiles.emit.tiles import tile
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
@@ -35,11 +34,6 @@ CHUNK: Final = 16
 """Bytes of a chunk."""
 _LINES: Final = 8
 _PAIR: Final = 2
-_BANK: Final = 4
-_BANKS: Final = 32
-_HALF: Final = 4
-_PADDING: Final = 8
-"""Elements after rows of sums that are not swizzled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,86 +100,6 @@ class StagedOperand:
         return self.lines * self.length * bytes_of(self.view.element)
 
 
-@dataclass(frozen=True, slots=True)
-class SumsView:
-    """Sums in memory, row by row.
-
-    In shared memory, numbers of 4 bytes are swizzled if rows consist of whole lines of 32, and rows of others are
-    padded. Then a fragment's threads, which store two columns of eight rows, use different banks, and so do eight
-    threads that load eight adjacent columns each, in two halves:
-
-        row r    column 8 g + 4 h + i is at 8 (g xor r mod 4) + 4 (h xor g / 4 mod 2) + i
-
-    Attributes:
-        element: Element type.
-        rows, cols: Extents.
-        is_shared: Whether threads of fragments share them in shared memory.
-    """
-
-    element: Type
-    rows: int
-    cols: int
-    is_shared: bool = True
-
-    @property
-    def is_swizzled(self) -> bool:
-        """Whether columns are swizzled."""
-        return self.is_shared and bytes_of(self.element) == _BANK and self.cols % _BANKS == 0
-
-    @property
-    def row_stride(self) -> int:
-        """Elements from a row to the next."""
-        return self.cols + (_PADDING if self.is_shared and not self.is_swizzled else 0)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all rows."""
-        return self.rows * self.row_stride * bytes_of(self.element)
-
-    def address(self, b: TensorBuilder, base: Value, row: Value, column: Value) -> Value:
-        """The address of an element (row and column are i32); those of the same four columns follow it."""
-        if self.is_swizzled:
-            group = b.binary("shl", b.binary("and", row, const_int(I32, 3)), const_int(I32, 3))
-            half = b.binary("and", b.binary("lshr", column, const_int(I32, 3)), const_int(I32, _HALF))
-            column = b.binary("xor", b.binary("xor", column, group), half)
-        return b.gep(self.element, base, as_index(b, b.add(b.mul(row, self.row_stride), column)))
-
-    def load(self, b: TensorBuilder, base: Value, row: Value, column: Value, count: int) -> Value:
-        """Adjacent columns of a row (i32), aligned to their number."""
-        width = min(count, _HALF) if self.is_swizzled else count
-        type_, parts = tile(self.element, 1, width), list[Value]()
-        for at in range(0, count, width):
-            address = self.address(b, base, row, b.add(column, at))
-            parts.append(
-                b.tovector(b.tensor_load(address, type_, (0, 0), "sums"), VectorType(width, self.element), "x")
-            )
-        while len(parts) > 1:
-            width *= 2
-            parts = [b.shuffle(x, y, range(width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
-
-
-@dataclass(frozen=True, slots=True)
-class SumsPart:
-    """A part of a tile's sums that some threads have put into shared memory, or all of it.
-
-    Attributes:
-        view: The part.
-        base: Its first element.
-        origin: First row and column of the tile in C, i32.
-        place: Those of the part in the tile.
-        threads: How many threads use it.
-        thread: The thread's number among them, i32.
-    """
-
-    view: SumsView
-    base: Value
-    origin: tuple[Value, Value]
-    place: tuple[Value, Value]
-    threads: int
-    thread: Value
-
-
 class StagedSums(ABC):
     """Emits the sums of a tile; see the module's description.
 
@@ -237,14 +151,8 @@ class StagedSums(ABC):
         """The sums, when all products are added."""
         return acc
 
-    def emit(self, row: Value, column: Value, sums: SumsView) -> None:
-        """Compute the tile at a place of C into shared memory.
-
-        Args:
-            row: The tile's first row, i32.
-            column: Its first column.
-            sums: Where the sums are put.
-        """
+    def emit(self, row: Value, column: Value) -> HeldSums:
+        """Compute the tile whose first row and column in C are given, i32."""
         b, shape, ahead = self.b, self.shape, self.ahead
         assert ahead > 0, f"{shape.stages} stages are too few: the next one is copied while {self.busy} may be read"
         count = self.positions.stages
@@ -266,10 +174,15 @@ class StagedSums(ABC):
             self.operations.commit(b)
             self.after_copies()
             loop.next(self._next(at), self._next(free), *acc)
-        acc = self.finished(loop.results[2:])
-        self.operations.wait(b, 0)
-        self.operations.barrier(b)
-        self.store(acc, shape.warp_columns, sums, self.shared, (self.warp_row, self.warp_column))
+        part = ResultPart.of(self.merged.gemm.c.element, self.rows, shape.warp_columns)
+
+        def complete() -> list[Value]:
+            acc = self.finished(loop.results[2:])
+            self.operations.wait(b, 0)
+            self.operations.barrier(b)
+            return acc
+
+        return self.held(complete, (row, column), self.memory_of_warp(part, 0))
 
     def _next(self, offset: Value) -> Value:
         """The offset of the stage after one."""
@@ -392,26 +305,24 @@ class StagedSums(ABC):
 
     # Sums ------------------------------------------------------------------------------------------------------
 
-    def store(
-        self, acc: Sequence[Value], columns: int, sums: SumsView, base: Value, place: tuple[Value, Value]
-    ) -> None:
-        """Store sums of the warp, two columns at a time.
-
-        Args:
-            acc: The sums.
-            columns: How many columns they are of.
-            sums: The matrix in shared memory.
-            base: Its first element.
-            place: The row and column of the first sum, i32.
-        """
+    def held(
+        self, complete: Callable[[], Sequence[Value]], origin: tuple[Value, Value], memory: WarpMemory
+    ) -> HeldSums:
+        """The thread's sums of a tile, whose first row and column in C are given."""
         b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
-        width, pair = columns // self.columns, VectorType(_PAIR, sums.element)
+        width, runs = self.shape.warp_columns // self.columns, list[Run]()
         group, quad = self.kernel.divided(self.lane, 4)
-        row, column = b.add(place[0], group), b.add(place[1], b.mul(quad, _PAIR))
-        for number in range(0, len(acc), _PAIR):
+        per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
+        for number in range(0, per_warp, _PAIR):
             (i, j), k = divmod(number // size, width), number % size
             down = i * self.rows + k // _PAIR * (self.rows // 2)
-            value = b.insert_element(Keyword(pair, "undef"), acc[number], 0)
-            value = b.insert_element(value, acc[number + 1], 1)
-            to = sums.address(b, base, row, b.add(column, j * self.columns))
-            b.store(value, b.gep(sums.element, to, down * sums.row_stride), _PAIR * bytes_of(sums.element))
+            runs.append(Run(down, j * self.columns, number, _PAIR))
+        place = b.add(self.warp_row, group), b.add(self.warp_column, b.mul(quad, _PAIR))
+        return HeldSums(origin, place, tuple(runs), complete, memory)
+
+    def memory_of_warp(self, part: ResultPart, offset: int) -> WarpMemory:
+        """The warp's part of shared memory, where those of all warps begin some bytes after its start."""
+        b = self.b
+        warp, _ = self.kernel.divided(self.kernel.thread, self.kernel.grid.warp)
+        base = b.gep(I8, self.shared, as_index(b, b.add(b.mul(warp, part.size), offset)))
+        return WarpMemory(part, base, (self.warp_row, self.warp_column), self.lane)

@@ -42,7 +42,7 @@ small. For floats, with E = e^x, which need not be more than e^20,
 
     sigmoid(x) = E / (1 + E)        relatively exact down to the denormals
 
-and for doubles, and on targets with estimates, with E = e^-|x|,
+and for doubles, with E = e^-|x|,
 
     sigmoid(x) = 1 / (1 + E)        x >= 0
                = E / (1 + E)        x < 0
@@ -70,9 +70,10 @@ Near zero c0 is 0 and c1 is 1, so that the relative error stays small. In the la
 most 1.2 ulp of a float. The coefficients are minimax approximations of the relative error by Remez's algorithm in 120
 bits, rounded afterwards: 2^-23.8 with 32 intervals and degree 5; 2^-14.1 with 16 and degree 3, for results of 16 bits.
 
-On targets that estimate 2^t and 1 / d, tanh |x| = 1 - 2 / (1 + e^(2|x|)) from 0.55 on, where that is more than 1/2: the
-error of e^(2|x|) counts three eighths at most. Below, x + x³ p(x²) has a minimax polynomial of degree 3, whose error
-is 2^-24.7.
+On targets that estimate 2^t and 1 / d, the sigmoid is c / (c + c e^-x) with c = 2^-24: where it is not zero, neither
+c e^-x nor its inverse is infinite or subnormal. On these targets, tanh |x| = 1 - 2 / (1 + e^(2|x|)) from 0.55 on, where
+that is more than 1/2: the error of e^(2|x|) counts three eighths at most. Below, x + x³ p(x²) has a minimax polynomial
+of degree 3, whose error is 2^-24.7.
 
 For doubles each of E, M and the denominators is kept with its rounding error, and q = a / d of the rounded a and d is
 corrected by the errors a' and d':
@@ -120,6 +121,8 @@ _ROUNDED_TO_ONE: Final = 20.0
 """The sigmoid of a float from there on is 1."""
 _SUBNORMAL_BELOW: Final = float.fromhex("-0x1.5d589ep+6")
 """The last float whose sigmoid is a normal number."""
+_SIGMOID_EXPONENT: Final = -24
+"""That of c in the sigmoid c / (c + c e^-x) by estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +223,15 @@ def _power(lanes: LaneArithmetic, x: Value, fraction: Value, n: RoundedNumber, o
     return lanes.choose(lanes.compare("olt", x, overflow), result, lanes.add(x, math.inf))
 
 
-def _power_by_estimates(lanes: LaneArithmetic, estimates: FloatEstimates, x: Value, log2: float) -> Value:
-    """The power with exponent x of a number, given by its binary logarithm: e or 2."""
+def _power_by_estimates(
+    lanes: LaneArithmetic, estimates: FloatEstimates, x: Value, log2: float, exponent: int = 0
+) -> Value:
+    """The power with exponent x of a number, given by its binary logarithm: e or 2; multiplied by 2^exponent."""
     span = 2 * _LARGEST_EXPONENT
-    share = estimates.saturate(lanes.b, lanes.multiply_add(x, log2 / span, 0.5))
+    share = estimates.saturate(lanes.b, lanes.multiply_add(x, log2 / span, 0.5 + exponent / span))
     word = lanes.multiply_add(share, span, _ROUNDING - _LARGEST_EXPONENT)
     high = _LOG2_E_SINGLE if log2 == LOG2_E else log2
-    t = lanes.b.fma(x, lanes.number(high), lanes.negative(lanes.sub(word, _ROUNDING)))
+    t = lanes.b.fma(x, lanes.number(high), lanes.negative(lanes.sub(word, _ROUNDING + exponent)))
     if high != log2:
         t = lanes.b.fma(x, lanes.number(log2 - high), t)
     scale = lanes.from_bits(lanes.integer_op("shl", lanes.bits(word), lanes.fraction))
@@ -402,9 +407,9 @@ class CompensatedNumber:
 def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     """1 / (1 + e^-x)."""
     if lanes.single and lanes.estimates is not None:
-        power = _power_by_estimates(lanes, lanes.estimates, lanes.negative_magnitude(x), LOG2_E)
-        numerator = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
-        return lanes.mul(numerator, lanes.estimates.reciprocal(lanes.b, lanes.add(power, 1.0)))
+        power = _power_by_estimates(lanes, lanes.estimates, lanes.negative(x), LOG2_E, _SIGMOID_EXPONENT)
+        inverse = lanes.estimates.reciprocal(lanes.b, lanes.add(power, 2.0**_SIGMOID_EXPONENT))
+        return lanes.mul(inverse, 2.0**_SIGMOID_EXPONENT)
     if lanes.single and lanes.float_instructions is not None:
         return _sigmoid_by_instructions(lanes, lanes.float_instructions, x)
     quotient = _short_sigmoid(lanes, x) if lanes.single else _long_sigmoid(lanes, x)

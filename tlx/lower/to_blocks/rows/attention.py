@@ -251,8 +251,8 @@ class _AttentionKernel:
         b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
         blocks, stage = self.positions // COLUMNS, self._stage(number, 0)
         if group is not None:
-            tile = SharedOperand(stage, k_lines=False, box_bytes=self.positions * LINE, line_bytes=LINE)
-            steps = [self._moved(tile, step * 2 * CHUNK) for step in range(self.depth)]
+            tile = SharedOperand(stage, 0, k_lines=False, box_bytes=self.positions * LINE, line_bytes=LINE)
+            steps = [_moved(tile, step * 2 * CHUNK) for step in range(self.depth)]
             zeros = [zero(FLOAT)] * (4 * blocks)
             return [group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)]
         sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
@@ -269,18 +269,13 @@ class _AttentionKernel:
                         sums[fragment][at : at + 4] = unit.multiply(b, acc, rows[fragment], columns)
         return sums
 
-    def _moved(self, tile: SharedOperand, distance: int) -> SharedOperand:
-        """The part of a tile of K that begins so many bytes into its lines."""
-        box, within = divmod(distance, LINE)
-        return replace(tile, address=self.b.gep(I8, tile.address, box * tile.box_bytes + within))
-
     def _with_values(self, sums: list[Value], weights: list[Value], number: Value) -> list[Value]:
         """Start to add the product of weights (as fragments of 16 positions) and a tile of V with a number (i32)."""
         b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
         group, steps, tile = self.plan.group, range(self.positions // DEPTH), self._stage(number, self.plan.key_bytes)
         if group is not None:
-            whole = SharedOperand(tile, k_lines=True, box_bytes=self.positions * LINE, line_bytes=LINE)
-            parts = [replace(whole, address=b.gep(I8, tile, step * DEPTH * LINE)) for step in steps]
+            whole = SharedOperand(tile, 0, k_lines=True, box_bytes=self.positions * LINE, line_bytes=LINE)
+            parts = [replace(whole, offset=step * DEPTH * LINE) for step in steps]
             left = [weights[4 * step : 4 * step + 4] for step in steps]
             return group.operations.multiply_held(b, group, sums, left, parts, self.outputs * COLUMNS)
         for step in steps:
@@ -474,3 +469,9 @@ class _AttentionKernel:
                 continue
             with b.if_block(b.icmp("ult", row, gemm.m), "in.matrix"):
                 columns()
+
+
+def _moved(tile: SharedOperand, distance: int) -> SharedOperand:
+    """The part of a tile of K that begins so many bytes into its lines."""
+    box, within = divmod(distance, LINE)
+    return replace(tile, offset=box * tile.box_bytes + within)

@@ -11,7 +11,7 @@ few rows of tiles are computed together, as in transposing copies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -89,17 +89,20 @@ class ExpressionEmitter:
         self.scalars = scalars
         self.product = product
 
-    def compute(self, place: ResultTile, level: int = 2, known: NodeValues | None = None) -> NodeValues:
+    def compute(
+        self, place: ResultTile, level: int = 2, known: NodeValues | None = None, nodes: Collection[int] | None = None
+    ) -> NodeValues:
         """The nodes up to a level of change, as flattened tiles.
 
         Args:
             place: The tile.
             level: 0: nodes that are the same in all tiles of a size; 1: nodes that depend on the row; 2: all nodes.
             known: Nodes that are already computed for this size of tile.
+            nodes: The nodes to compute, if not all.
         """
         values = dict(known or {})
         for number, (node, changes) in enumerate(zip(self.expression.nodes, self.expression.levels, strict=True)):
-            if number not in values and changes <= level:
+            if number not in values and changes <= level and (nodes is None or number in nodes):
                 values[number] = self._node(node, place, values)
         return values
 
