@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError
-from tlx.api.device import is_on_device
+from tlx.api.device.arrays import is_on_device
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
 from tlx.frontends.jax.program import Function

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError
-from tlx.api.device import is_on_device
+from tlx.api.device.arrays import is_on_device
 from tlx.diagnostics import TlxError, UsageError, did_you_mean
 from tlx.frontends.onnx.model import Argument, Array, Model, read_model
 from tlx.frontends.onnx.tensors import BFLOAT16, LARGEST, Tensor, TensorSequence

@@ -30,9 +30,10 @@ import numpy as np
 from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
 from tlx.api.compiler import Namespace
-from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
+from tlx.api.device.functions import DeviceFunction
+from tlx.api.device.host_copies import HostCopies, memory_bounds
+from tlx.api.device.streams import stream_handle
 from tlx.api.lowering import grid_of
-from tlx.api.streams import stream_handle
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted

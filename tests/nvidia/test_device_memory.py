@@ -10,7 +10,8 @@ import pytest
 
 from tests.nvidia.test_streams import driver_with_events
 from tests.nvidia.test_target import driver_that_captures, recorded
-from tlx.api.device import DeviceFunction, HostCopies
+from tlx.api.device.functions import DeviceFunction
+from tlx.api.device.host_copies import HostCopies
 from tlx.api.signatures import Parameter, Prototype
 from tlx.ir.types import PTR, VOID
 from tlx.legalize.nvidia.driver import NvidiaDevice

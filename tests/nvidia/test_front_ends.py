@@ -15,7 +15,8 @@ from tests.nvidia import on_emulator
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import Array, integers, normal, with_grids
 from tlx.api.call import ArgumentError
-from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 

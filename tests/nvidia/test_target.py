@@ -21,7 +21,8 @@ from tests.nvidia.test_attention import attention
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
 from tlx.api.call import ArgumentError
-from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
 from tlx.api.signatures import Prototype
 from tlx.diagnostics import LoweringError, TlxError
 from tlx.ir.types import VOID

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tlx.api.call import ArgumentError, PreparedFunction
-from tlx.api.device import DeviceFunction, OwnedArray
-from tlx.api.streams import stream_handle
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
+from tlx.api.device.streams import stream_handle
 from tlx.graph.core import FLOAT32, listed
 from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
