@@ -243,17 +243,25 @@ class NvidiaCode:
         """Free by `cuMemFreeAsync`."""
         self._memory.free(address, stream)
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
-        """One block of memory, in the default stream one of an earlier call."""
-        return self._memory.reserve(sizes, stream)
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:
+        """One block of memory, which an earlier call in the stream may have left."""
+        return self._memory.reserve(sizes, stream, captured=captured)
 
     def release(self, temporaries: Temporaries, stream: int) -> None:
-        """Keep the block for a later call in the default stream, or free it."""
+        """Leave the block to a later call in the stream, or free it."""
         self._memory.release(temporaries, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """Copy by `cuMemcpyHtoDAsync`."""
+        """Copy by `cuMemcpyHtoDAsync`, which reads pageable memory before it returns; wait where memory is pinned."""
         self._call("cuMemcpyHtoDAsync", address, host, size, stream)
+        if self._is_known(host):
+            self._call("cuStreamSynchronize", stream)
+
+    def _is_known(self, host: int) -> bool:
+        """Whether the driver knows an address: that of pinned, registered or managed memory."""
+        kinds = self._device.driver
+        status, _ = kinds.cuPointerGetAttribute(kinds.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host)
+        return not int(status)
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
         """Copy by `cuMemcpyDtoHAsync`, and wait for the stream."""

@@ -372,7 +372,7 @@ class Emulator:
         """Free memory."""
         del _MEMORY[address]
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:  # noqa: ARG002
         """Memory of its own for each temporary."""
         return Temporaries(tuple(self.allocate(size, stream) for size in sizes), sum(sizes))
 

@@ -420,7 +420,7 @@ class SmallMemory:
         del stream
         self.allocated.remove(address)
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:  # noqa: ARG002
         return Temporaries((self.allocate(sum(sizes), stream),), sum(sizes))
 
     def release(self, temporaries: Temporaries, stream: int) -> None:

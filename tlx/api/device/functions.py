@@ -21,7 +21,7 @@ from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import PointerType, bytes_of
-from tlx.target.grid_unit import DeviceArray, Temporaries
+from tlx.target.grid_unit import DeviceArray
 from tlx.target.launches import ALIGNMENT, FunctionLaunches
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _MOST_LAYOUTS: Final = 64
 _ARRAY: Final = "an array of the device or of numpy"
-_NO_TEMPORARIES: Final = Temporaries((), 0)
 
 
 class DeviceFunction(CompiledFunction):
@@ -44,6 +43,7 @@ class DeviceFunction(CompiledFunction):
     def __init__(self, prototype: Prototype, launches: FunctionLaunches, code: DeviceCode) -> None:
         self.prototype, self._launches, self._device = prototype, launches, code
         self._count = len(prototype.parameters)
+        self._is_sequence = len(launches.launches) > 1 or bool(launches.temporaries)
         # Host arrays are copied to where they are aligned, results as well.
         parameters = [replace(parameter, align=1, is_result=False) for parameter in prototype.parameters]
         self._parameters, self._frames = parameters, list[LaunchFrame]()
@@ -191,28 +191,34 @@ class DeviceFunction(CompiledFunction):
         self._launch(values, stream)
 
     def _launch(self, values: Sequence[Any], stream: int) -> None:
-        """Launch the kernels with the values of the parameters; temporaries are freed in the stream's order."""
+        """Launch the kernels with the values of the parameters; temporaries are given back in the stream's order."""
         device, sizes = self._device, self._launches.temporaries
-        temporaries = device.reserve(sizes, stream) if sizes else _NO_TEMPORARIES
+        captured = bool(stream) and self._is_sequence and device.is_capturing(stream)
+        if not sizes:
+            self._launch_with(values, stream, captured=captured)
+            return
+        temporaries = device.reserve(sizes, stream, captured=captured)
+        try:
+            self._launch_with((*values, *temporaries.addresses), stream, captured=captured)
+        except BaseException:
+            with suppress(TlxError):  # the first error is the one to report
+                device.release(temporaries, stream)
+            raise
+        device.release(temporaries, stream)
+
+    def _launch_with(self, values: Sequence[Any], stream: int, *, captured: bool) -> None:
+        """Launch the kernels with the values of the parameters and the addresses of temporaries."""
         try:
             frame = self._frames.pop()
         except IndexError:
-            frame = LaunchFrame(self._launches, device)
+            frame = LaunchFrame(self._launches, self._device)
         try:
-            all_values = (*values, *temporaries.addresses)
-            if frame.records and not (stream and device.is_capturing(stream)):
-                frame.repeat(all_values, stream)
+            if frame.records and not captured:
+                frame.repeat(values, stream)
             else:
-                frame.launch(all_values, stream)
-        except BaseException:
-            if sizes:
-                with suppress(TlxError):  # the first error is the one to report
-                    device.release(temporaries, stream)
-            raise
+                frame.launch(values, stream)
         finally:
             self._frames.append(frame)
-        if sizes:
-            device.release(temporaries, stream)
 
 
 class SizedFunction(CompiledFunction):
