@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tlx.api.call import ArgumentError, CompiledFunction, checked_argument
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.frames import SCALARS, LaunchFrame
 from tlx.api.device.host_copies import HostCopies
-from tlx.api.device.streams import between_events, stream_handle
+from tlx.api.device.streams import CallOrder, between_events, stream_handle
 from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
@@ -238,14 +238,14 @@ class SizedFunction(CompiledFunction):
         self._known: dict[tuple[int, ...], _ForSizes] = {}
         self._uses, self._compiling = count(), Lock()
 
-    def __call__(self, *arguments: Any, stream: object = None, wait_for: object = None, record: object = None) -> None:
+    def __call__(self, *arguments: Any, **order: Unpack[CallOrder]) -> None:
         """Launch the kernels for the sizes that are passed; see `DeviceFunction`.
 
         Raises:
             ArgumentError: An argument does not fit.
             TlxError: There is no code for these sizes, or the device refuses a launch.
         """
-        self.for_sizes(arguments)(*arguments, stream=stream, wait_for=wait_for, record=record)
+        self.for_sizes(arguments)(*arguments, **order)
 
     def captured(self, *arguments: Any) -> CapturedCall:
         """As `DeviceFunction.captured`."""
