@@ -383,8 +383,8 @@ def _has_lines(e: Emitter, where: Window, type_: CoopMatrixType) -> Value | bool
     lines, length = (type_.rows, type_.columns) if where.by_rows else (type_.columns, type_.rows)
     checked = ((where.checks_line, where.x, length, 0), (where.checks_lines, where.y, lines, 1))
     for first, extent, mode in ((first, extent, mode) for checks, first, extent, mode in checked if checks):
-        conditions.append(b.icmp("sge", first, 0))
-        conditions.append(b.icmp("sle", b.add(first, extent), memref.shape[mode]))
+        last = b.sub(memref.shape[mode], const_int(I64, extent))
+        conditions += [b.icmp("sge", last, 0), b.icmp("ule", first, last)]
     return all_of(e, conditions) if conditions else True
 
 
