@@ -134,7 +134,6 @@ class DeviceMemory:
                 self._call("cuMemPoolDestroy", self._pool)
             self._call("cuCtxPopCurrent")
 
-
     def _free_blocks(self) -> None:
         """Free what calls have left, when the streams, some of which may be destroyed, have used it."""
         if any(blocks for number, blocks in self._blocks.items() if number != _DEFAULT):
