@@ -252,21 +252,16 @@ class NvidiaCode:
         self._memory.release(temporaries, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """Copy by `cuMemcpyHtoDAsync`, which reads pageable memory before it returns; wait where memory is pinned."""
+        """Copy by `cuMemcpyHtoDAsync`, which may read pinned memory after it has returned."""
         self._call("cuMemcpyHtoDAsync", address, host, size, stream)
-        if self._is_known(host):
-            self._call("cuStreamSynchronize", stream)
 
-    def _is_known(self, host: int) -> bool:
-        """Whether the driver knows an address: that of pinned, registered or managed memory."""
-        kinds = self._device.driver
-        status, _ = kinds.cuPointerGetAttribute(kinds.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, host)
-        return not int(status)
+    def wait(self, stream: int) -> None:
+        """Wait by `cuStreamSynchronize`."""
+        self._call("cuStreamSynchronize", stream)
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
-        """Copy by `cuMemcpyDtoHAsync`, and wait for the stream."""
+        """Copy by `cuMemcpyDtoHAsync`."""
         self._call("cuMemcpyDtoHAsync", host, address, size, stream)
-        self._call("cuStreamSynchronize", stream)
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None:
         """Copy by `cuMemcpyDtoDAsync`."""

@@ -389,6 +389,9 @@ class Emulator:
         """Copy."""
         ctypes.memmove(host, address, size)
 
+    def wait(self, stream: int) -> None:
+        """Nothing: everything is complete."""
+
     def copy(self, address: int, source: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""
         ctypes.memmove(address, source, size)

@@ -254,11 +254,15 @@ class DeviceCode(Protocol):
         ...
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """Copy bytes to the device; the host's memory may be changed afterwards."""
+        """Start to copy bytes to the device, which `wait` completes."""
         ...
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
-        """Copy bytes from the device, and wait for them."""
+        """Start to copy bytes from the device, which `wait` completes."""
+        ...
+
+    def wait(self, stream: int) -> None:
+        """Wait until all that was launched in the stream is complete."""
         ...
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None:

@@ -54,6 +54,7 @@ class OwnedArray:
         array: Array = np.empty(self.shape, self.dtype)
         with self._code.current():
             self._code.download(array_address(array), self.address, self.nbytes, self.stream)
+            self._code.wait(self.stream)
         return array if dtype is None else array.astype(dtype)
 
     @property
@@ -69,6 +70,7 @@ class OwnedArray:
         data: Array = np.ascontiguousarray(source)
         with self._code.current():
             self._code.upload(self.address, array_address(data), self.nbytes, self.stream)
+            self._code.wait(self.stream)
 
     def quick(self, stream: int) -> tuple[int, Hashable] | None:
         """As `DeviceCode.quick`."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class HostCopies:
     """Copies of host memory on a device, for the time of a call; memory that was written is copied back at the end.
 
+    A call with such copies is complete at the end, so that the host's memory may be changed, wherever it is.
+
     Arrays that overlap share a copy, in which the first of them is aligned. Where an array of the device is used in the
     order of another stream, the call waits for that stream, which waits for the call at the end.
 
@@ -107,6 +109,9 @@ class HostCopies:
             for address in self._allocated:
                 with suppress(TlxError) if failed else nullcontext():  # the first error is the one to report
                     self._device.free(address, self.stream)
+            if self._allocated:
+                with suppress(TlxError) if failed else nullcontext():
+                    self._device.wait(self.stream)
 
 
 class _HostSpan(NamedTuple):
