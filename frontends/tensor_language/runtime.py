@@ -574,7 +574,7 @@ class DeviceKernel(CompiledKernel):
         record: object = None,
         **named: Any,
     ) -> None:
-        """Run the kernel; the call waits for it only if numpy arrays are written.
+        """Run the kernel; the call waits for it only if numpy arrays are copied.
 
         Args:
             arguments: As for `CompiledKernel`, or arrays of the device.
