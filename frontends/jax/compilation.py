@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError
-from tlx.api.device import is_on_device
+from tlx.api.device.arrays import is_on_device
+from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
 from tlx.frontends.jax.program import Program, ValueType
@@ -42,7 +43,7 @@ def jit(
 
     Arguments and results are pytrees, as in `jax.jit`. Their leaves are numpy arrays, arrays of JAX, or numbers; those
     of results are new numpy arrays. On a GPU, leaves may be in its memory; then those of results are, too. There, calls
-    take `stream=`, as those of `tlx.compile` do.
+    take `stream=`, `wait_for=` and `record=`, as those of `tlx.compile` do.
 
     Args:
         function: The function; None to use `jit` as a decorator with options.
@@ -104,11 +105,11 @@ class _Compiled:
     outputs: Sequence[Any]
     tree: Any
 
-    def __call__(self, leaves: Sequence[Any], stream: object) -> Any:
+    def __call__(self, leaves: Sequence[Any], order: CallOrder) -> Any:
         """The results for the leaves of the arguments."""
-        resident = self.code.is_resident
+        resident, stream = self.code.is_resident, order.get("stream")
         passed = (leaves[k] if resident(leaves[k], stream) else _array(leaves[k], type_) for k, type_ in self.inputs)
-        results: Any = self.code(*passed, stream=stream)
+        results: Any = self.code(*passed, **order)
         arrays: tuple[Any, ...] = (results,) if len(self.outputs) == 1 else results
         return self.tree.unflatten([_result(a, type_) for a, type_ in zip(arrays, self.outputs, strict=True)])
 
@@ -139,7 +140,7 @@ class Jitted:
         self._traced = jax.jit(function, static_argnums=static_argnums, static_argnames=static_argnames)
         self._static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
         self._static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-        self._has_stream = _takes(function, "stream")
+        self._order = [name for name in CallOrder.__annotations__ if not _takes(function, name)]
         self._donated = donated
         self._target = target
         self._settings = settings
@@ -152,13 +153,13 @@ class Jitted:
 
         Args:
             *arguments: The arguments.
-            **named: Those that are passed by name; and `stream`, if the function has no argument of that name: on a
-                GPU, the stream in whose order kernels run and new arrays are allocated and freed.
+            **named: Those that are passed by name; and on a GPU `stream`, `wait_for` and `record`, if the function has
+                no arguments of these names: see `tlx.api.device.streams.CallOrder`.
 
         Raises:
             TlxError: An operation is not supported, or an argument is no array.
         """
-        stream = None if self._has_stream else named.pop("stream", None)
+        order = cast("CallOrder", {name: named.pop(name) for name in self._order if name in named})
         leaves, key = self._signature(arguments, named)
         try:
             hash(key)
@@ -166,7 +167,7 @@ class Jitted:
             raise UsageError(f"a static argument of {self._traced.__name__} is not a constant: {error}") from None
         if key not in self._compiled:
             self._compiled[key] = self._compile(arguments, named)
-        return self._compiled[key](leaves, stream)
+        return self._compiled[key](leaves, order)
 
     def lower(self, *arguments: Any, **named: Any) -> str:
         """The TLX IR for arguments of these shapes and types."""

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import numpy as np
 
 from tlx.api.call import ArgumentError
-from tlx.api.device import is_on_device
+from tlx.api.device.arrays import is_on_device
+from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import TlxError, UsageError, did_you_mean
 from tlx.frontends.onnx.model import Argument, Array, Model, read_model
 from tlx.frontends.onnx.tensors import BFLOAT16, LARGEST, Tensor, TensorSequence
@@ -138,14 +139,14 @@ class InferenceSession:
         return [_described(o, None) for o in self._model.graph.outputs]
 
     def run(
-        self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], *, stream: object = None
+        self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], **order: Unpack[CallOrder]
     ) -> list[Array]:
         """The outputs for some inputs.
 
         Args:
             output_names: Names of the outputs; None for all of them.
             inputs: An array for each input, by name; on a GPU, arrays in its memory have outputs there.
-            stream: On a GPU, the stream in whose order kernels run and new arrays are allocated and freed.
+            **order: On a GPU, `stream=`, `wait_for=` and `record=`: see `tlx.api.device.streams.CallOrder`.
 
         Raises:
             ArgumentError: An input is missing or unknown, or has another element type or shape.
@@ -164,7 +165,7 @@ class InferenceSession:
             raise ArgumentError(f"no array for input '{missing[0]}'; the inputs are {self._described_inputs()}")
         arrays = {i.name: self._check(i, inputs[i.name]) for i in self._inputs}
         compiled = self._compiled_for(tuple(tuple(array.shape) for array in arrays.values()))
-        results = dict(zip(names, compiled(arrays, stream), strict=True))
+        results = dict(zip(names, compiled(arrays, order), strict=True))
         return [results[name] for name in wanted]
 
     def translate(self, shapes: Sequence[Shape] | None = None) -> Translated:
@@ -273,10 +274,10 @@ class _Compiled:
         self._translated = translated
         self._function = function
 
-    def __call__(self, arrays: Mapping[str, Array], stream: object) -> list[Array]:
+    def __call__(self, arrays: Mapping[str, Array], order: CallOrder) -> list[Array]:
         computed: list[Array] = []
         if self._function is not None:
-            made = self._function(*(arrays[name] for name in self._translated.inputs), stream=stream)
+            made = self._function(*(arrays[name] for name in self._translated.inputs), **order)
             computed = list(cast("tuple[Array, ...]", made)) if isinstance(made, tuple) else [made]
         rest = iter(computed)
         return [next(rest) if known is None else known.copy() for known in self._translated.outputs]

@@ -52,6 +52,7 @@ from tlx.frontends.tensor_language.operations.subgroups import (
     CooperativeMatrixExtract,
     CooperativeMatrixInsert,
     CooperativeMatrixLoad,
+    CooperativeMatrixMulAdd,
     CooperativeMatrixStore,
     SubgroupBroadcast,
     SubgroupOperation,
@@ -120,10 +121,12 @@ class MatrixUses:
         by_components: Types of matrices of which it can tell which entries each work-item holds: it reads or writes
             components by their numbers, or combines entries with what differs between work-items.
         copied: Types of matrices that it only loads and stores.
+        multiplied: Types of matrices that it only loads and multiplies.
     """
 
     by_components: frozenset[CoopMatrixType]
     copied: frozenset[CoopMatrixType]
+    multiplied: frozenset[CoopMatrixType]
 
 
 def matrix_uses(function: Function, varying: frozenset[int]) -> MatrixUses:
@@ -135,7 +138,11 @@ def matrix_uses(function: Function, varying: frozenset[int]) -> MatrixUses:
     """
     analysis = _MatrixAnalysis(varying)
     analysis.region(function.body, {})
-    return MatrixUses(frozenset(analysis.by_components), frozenset(analysis.known - analysis.computed))
+    return MatrixUses(
+        by_components=frozenset(analysis.by_components),
+        copied=frozenset(analysis.known - analysis.not_copied),
+        multiplied=frozenset(analysis.known - analysis.not_multiplied),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +153,12 @@ class _Known:
     varies: bool
 
 
-def _copies(i: Instruction) -> bool:
-    """Whether an instruction only copies the matrices that it takes, column by column."""
-    if isinstance(i, CooperativeMatrixLoad | CooperativeMatrixStore):
-        return not i.atomic and i.transpose != "t"
-    return isinstance(i, For | If | Yield)
-
-
 class _MatrixAnalysis:
     def __init__(self, varying: frozenset[int]) -> None:
         self.by_components: set[CoopMatrixType] = set()
         self.known: set[CoopMatrixType] = set()
-        self.computed: set[CoopMatrixType] = set()
+        self.not_copied: set[CoopMatrixType] = set()
+        self.not_multiplied: set[CoopMatrixType] = set()
         self._varying = varying
 
     def region(self, region: Region, outside: Mapping[str, _Known]) -> None:
@@ -171,15 +172,31 @@ class _MatrixAnalysis:
                     self.by_components.add(of_matrix)
             results = {reference.type for reference in i.types if isinstance(reference.type, CoopMatrixType)}
             self.known |= results
-            if not _copies(i):
-                operands = {scope[name.text].type for name in i.operands() if name.text in scope}
-                self.computed |= results | {type_ for type_ in operands if type_ is not None}
+            types = results | {known.type for name in i.operands() if (known := scope.get(name.text)) and known.type}
+            self._use(i, types, scope)
             inner = dict(scope)
             if isinstance(i, For):
                 inner |= self._known(i.carried, [reference.type for reference in i.types])
             for body in i.regions():
                 self.region(body, inner | self._known(_variables(i), []))
             scope |= self._known(i.results, [reference.type for reference in i.types])
+
+    def _use(self, i: Instruction, types: set[CoopMatrixType], scope: Mapping[str, _Known]) -> None:
+        """Note how an instruction uses matrices of some types."""
+        match i:
+            case For() | If() | Yield():
+                return
+            case CooperativeMatrixLoad():
+                self.not_copied |= types if i.atomic or i.transpose == "t" else set()
+            case CooperativeMatrixStore():
+                self.not_copied |= types if i.atomic or i.transpose == "t" else set()
+                self.not_multiplied |= types
+            case CooperativeMatrixMulAdd():
+                self.not_copied |= types
+                self.not_multiplied |= types - {scope[name.text].type for name in (i.a, i.b)}
+            case _:
+                self.not_copied |= types
+                self.not_multiplied |= types
 
     def _known(self, names: Sequence[Name], types: Sequence[Type]) -> dict[str, _Known]:
         matrices = [type_ if isinstance(type_, CoopMatrixType) else None for type_ in types]

@@ -30,9 +30,10 @@ import numpy as np
 from tlx.api import compiler
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, CompiledFunction, array_address
 from tlx.api.compiler import Namespace
-from tlx.api.device import DeviceFunction, HostCopies, memory_bounds
+from tlx.api.device.functions import DeviceFunction
+from tlx.api.device.host_copies import HostCopies, memory_bounds
+from tlx.api.device.streams import between_events, stream_handle
 from tlx.api.lowering import grid_of
-from tlx.api.streams import stream_handle
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted
@@ -564,13 +565,23 @@ class DeviceKernel(CompiledKernel):
         super().__init__(function, call)
         self._on_device = call
 
-    def __call__(self, *arguments: Any, groups: Groups = 1, stream: object = None, **named: Any) -> None:
-        """Run the kernel; the call waits for it only if numpy arrays are written.
+    def __call__(
+        self,
+        *arguments: Any,
+        groups: Groups = 1,
+        stream: object = None,
+        wait_for: object = None,
+        record: object = None,
+        **named: Any,
+    ) -> None:
+        """Run the kernel; the call waits for it only if numpy arrays are copied.
 
         Args:
             arguments: As for `CompiledKernel`, or arrays of the device.
             groups: The number of work-groups along x, or along x, y and z.
-            stream: The stream in whose order the kernel runs.
+            stream: The stream in whose order the kernel runs and memory is copied.
+            wait_for: An event, or a sequence of events, after which they do.
+            record: An event, or a sequence of events, to record behind them.
             named: As for `CompiledKernel`.
 
         Raises:
@@ -582,7 +593,8 @@ class DeviceKernel(CompiledKernel):
         values = self._ordered(arguments, named)
         function = self._on_device
         handle = stream_handle(stream)
-        with function.device.current(), HostCopies(function.device, handle) as copies:
+        code = function.device
+        with between_events(code, handle, wait_for, record), code.current(), HostCopies(code, handle) as copies:
             checked = [
                 binder.on_device(value, offsets.get(k, 0), copies, function)
                 for k, (value, binder) in enumerate(zip(values, self._binders, strict=True))

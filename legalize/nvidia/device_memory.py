@@ -1,10 +1,10 @@
 """Memory of a device, allocated in the order of streams from a memory pool of TLX's own.
 
 The driver's default pool returns free memory at every synchronisation, so that the next allocation maps memory again.
-This pool keeps some of it. Temporaries of calls in the default stream are not even freed: each call takes the block
-that an earlier one has left, whose kernels come before its own in that stream. Other streams leave no block, because
-what they launch may be captured in a graph, which runs later and anywhere, and because a new stream may have the handle
-of a destroyed one.
+This pool keeps some of it. Temporaries are not even freed: each call takes the block that an earlier call in the same
+stream has left, whose kernels come before its own. A stream is known by the driver's id, because a new one may have the
+handle of a destroyed one. Calls that are captured allocate and free their own memory, because a graph runs later and
+anywhere.
 """
 
 from __future__ import annotations
@@ -22,8 +22,14 @@ from tlx.target.grid_unit import Temporaries
 
 _HELD_BYTES: Final = 256 << 20
 """Free memory that the pool keeps beyond a synchronisation."""
+_MOST_STREAMS: Final = 32
+"""Streams for which blocks are kept. They are not given up for others, as it is not known when one is destroyed."""
 _BLOCK_BYTES: Final = 64 << 20
 """Most bytes of a block that is kept for the default stream."""
+_OTHER_BLOCK_BYTES: Final = _HELD_BYTES // _MOST_STREAMS
+"""Most bytes of a block that is kept for another stream."""
+_DEFAULT: Final = -1
+"""In place of the id of the default stream."""
 _ALIGNMENT: Final = 256
 _THREADS_HAVE_STREAMS: Final = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
 """Environment variable by which cuda-bindings gives each thread a default stream of its own."""
@@ -45,7 +51,7 @@ class _Device(Protocol):
 
 
 class DeviceMemory:
-    """The pool of a device, and the blocks that calls in the default stream have left.
+    """The pool of a device, and the blocks that calls have left, by stream.
 
     Its functions are called while the device's context is current.
 
@@ -55,8 +61,10 @@ class DeviceMemory:
 
     def __init__(self, device: _Device) -> None:
         self._device, self._call, self._pool = device, device.call, _pool_of(device)
-        self._keeps = has_default_stream()
-        self._blocks: list[_Block] = []
+        self._blocks = dict[int, list[_Block]]()
+        if has_default_stream():
+            self._blocks[_DEFAULT] = []
+        self._id_of = getattr(device.driver, "cuStreamGetId", None)  # the driver has it since CUDA 12.0
 
     def allocate(self, size: int, stream: int) -> int:
         """Allocate by `cuMemAllocFromPoolAsync`."""
@@ -67,32 +75,52 @@ class DeviceMemory:
         """Free by `cuMemFreeAsync`."""
         self._call("cuMemFreeAsync", address, stream)
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:
         """Memory for the temporaries of one call."""
         offsets, size = _layout(sizes)
-        block = self._left(size) if not stream and self._keeps else None
+        keeps = not captured and size <= (_OTHER_BLOCK_BYTES if stream else _BLOCK_BYTES)
+        blocks = self._blocks_of(stream) if keeps else None
+        block = None if blocks is None else self._left(blocks, size, stream)
         if block is None:
             block = _Block(self.allocate(size, stream), size)
         base = block.address
-        return Temporaries(tuple([base + offset for offset in offsets]), block.size)
+        return Temporaries(tuple([base + offset for offset in offsets]), block.size, blocks)
 
     def release(self, temporaries: Temporaries, stream: int) -> None:
-        """Keep the block for the default stream's next call, or free it."""
+        """Leave the block to the stream's next call, or free it."""
         block = _Block(temporaries.addresses[0], temporaries.size)
-        if not stream and self._keeps and block.size <= _BLOCK_BYTES:
-            self._blocks.append(block)
+        if temporaries.left is not None:
+            temporaries.left.append(block)
         else:
             self.free(block.address, stream)
 
-    def _left(self, size: int) -> _Block | None:
-        """The block that an earlier call has left; one that is too small is freed."""
+    def _blocks_of(self, stream: int) -> list[_Block] | None:
+        """What calls in a stream have left; None if nothing is kept for it."""
+        if not stream:
+            return self._blocks.get(_DEFAULT)
+        if self._id_of is None:
+            return None
         try:
-            block = self._blocks.pop()
+            status, number = self._id_of(stream)
+        except RuntimeError:  # the bindings do not find it in the driver's library
+            self._id_of = None
+            return None
+        if int(status):
+            return None
+        blocks = self._blocks.get(int(number))
+        if blocks is None and len(self._blocks) <= _MOST_STREAMS:
+            blocks = self._blocks.setdefault(int(number), [])
+        return blocks
+
+    def _left(self, blocks: list[_Block], size: int, stream: int) -> _Block | None:
+        """A block that an earlier call in the stream has left; one that is too small is freed."""
+        try:
+            block = blocks.pop()
         except IndexError:
             return None
         if block.size >= size:
             return block
-        self.free(block.address, 0)
+        self.free(block.address, stream)
         return None
 
     def __del__(self) -> None:
@@ -100,12 +128,19 @@ class DeviceMemory:
             return
         with suppress(TlxError):
             self._call("cuCtxPushCurrent", self._device.context)
-            for block in self._blocks:
-                with suppress(TlxError):
-                    self.free(block.address, 0)
+            with suppress(TlxError):
+                self._free_blocks()
             with suppress(TlxError):
                 self._call("cuMemPoolDestroy", self._pool)
             self._call("cuCtxPopCurrent")
+
+    def _free_blocks(self) -> None:
+        """Free what calls have left, when the streams, some of which may be destroyed, have used it."""
+        if any(blocks for number, blocks in self._blocks.items() if number != _DEFAULT):
+            self._call("cuCtxSynchronize")
+        for block in (block for blocks in self._blocks.values() for block in blocks):
+            with suppress(TlxError):
+                self.free(block.address, 0)
 
 
 class _Block(NamedTuple):

@@ -243,22 +243,25 @@ class NvidiaCode:
         """Free by `cuMemFreeAsync`."""
         self._memory.free(address, stream)
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
-        """One block of memory, in the default stream one of an earlier call."""
-        return self._memory.reserve(sizes, stream)
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:
+        """One block of memory, which an earlier call in the stream may have left."""
+        return self._memory.reserve(sizes, stream, captured=captured)
 
     def release(self, temporaries: Temporaries, stream: int) -> None:
-        """Keep the block for a later call in the default stream, or free it."""
+        """Leave the block to a later call in the stream, or free it."""
         self._memory.release(temporaries, stream)
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """Copy by `cuMemcpyHtoDAsync`."""
+        """Copy by `cuMemcpyHtoDAsync`, which may read pinned memory after it has returned."""
         self._call("cuMemcpyHtoDAsync", address, host, size, stream)
 
-    def download(self, host: int, address: int, size: int, stream: int) -> None:
-        """Copy by `cuMemcpyDtoHAsync`, and wait for the stream."""
-        self._call("cuMemcpyDtoHAsync", host, address, size, stream)
+    def wait(self, stream: int) -> None:
+        """Wait by `cuStreamSynchronize`."""
         self._call("cuStreamSynchronize", stream)
+
+    def download(self, host: int, address: int, size: int, stream: int) -> None:
+        """Copy by `cuMemcpyDtoHAsync`."""
+        self._call("cuMemcpyDtoHAsync", host, address, size, stream)
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None:
         """Copy by `cuMemcpyDtoDAsync`."""

@@ -372,7 +372,7 @@ class Emulator:
         """Free memory."""
         del _MEMORY[address]
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:  # noqa: ARG002
         """Memory of its own for each temporary."""
         return Temporaries(tuple(self.allocate(size, stream) for size in sizes), sum(sizes))
 
@@ -388,6 +388,9 @@ class Emulator:
     def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""
         ctypes.memmove(host, address, size)
+
+    def wait(self, stream: int) -> None:
+        """Nothing: everything is complete."""
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""

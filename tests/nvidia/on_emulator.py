@@ -12,12 +12,12 @@ import pytest
 from tests.nvidia.differences import skip_differences
 from tests.nvidia.emulator import EmulatedDevice
 from tests.nvidia.programs import with_grids
-from tlx.api import device_modules
+from tlx.api.device import modules
 from tlx.frontends import tensor_language
 from tlx.frontends.tensor_language import runtime
 from tlx.graph import Graph, GraphFunction
 
-_compile, _compile_graph, _assembly_of = runtime.compile, Graph.compile, device_modules.assembly_of
+_compile, _compile_graph, _assembly_of = runtime.compile, Graph.compile, modules.assembly_of
 
 
 def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:  # noqa: ARG001
@@ -43,7 +43,7 @@ def recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:
 
 def on_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile every kernel for the emulator."""
-    monkeypatch.setattr(device_modules, "assembly_of", recorded)
+    monkeypatch.setattr(modules, "assembly_of", recorded)
     # The package takes its `compile` from the module, so it is replaced, and restored, while the module has its own.
     monkeypatch.setattr(tensor_language, "compile", compile_for_emulator)
     monkeypatch.setattr(runtime, "compile", compile_for_emulator)

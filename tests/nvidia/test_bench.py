@@ -11,7 +11,7 @@ import pytest
 from tests.nvidia import on_emulator
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import with_grids
-from tlx.api.device import OwnedArray
+from tlx.api.device.arrays import OwnedArray
 from tlx.bench.devices import workloads
 from tlx.bench.devices.command import markdown
 from tlx.bench.devices.measure import DeviceBench

@@ -82,6 +82,45 @@ def test_tensors_that_require_gradients(torch: Any) -> None:
     torch.testing.assert_close(c.cpu(), (x @ y).detach().cpu(), rtol=1e-4, atol=1e-4)
 
 
+def test_numpy_arrays_in_pinned_memory_may_be_changed_after_a_call(torch: Any) -> None:
+    """Their copies would otherwise wait for what the stream does before, and read what is there by then."""
+    module: Any = tlx.compile(matmul(M, N, K, "float", "float"), "nvidia")
+    x, y = (torch.randn(s).pin_memory() for s in ((M, K), (K, N)))
+    exact, c = x @ y, torch.full((M, N), torch.nan, device="cuda")
+    large = torch.randn(8192, 8192, device="cuda")
+    module.f(x.numpy(), y.numpy(), c)
+    torch.cuda.synchronize()
+    for stream in (torch.cuda.default_stream(), torch.cuda.Stream()):
+        c.fill_(torch.nan)
+        torch.cuda.synchronize()
+        x.copy_(exact[:, :K])
+        with torch.cuda.stream(stream):
+            torch.matmul(large, large)
+            module.f(x.numpy(), y.numpy(), c, stream=stream)
+        x.zero_()
+        torch.cuda.synchronize()
+        torch.testing.assert_close(c.cpu(), exact[:, :K] @ y, rtol=1e-3, atol=1e-3)
+
+
+def test_streams_have_their_own_temporaries(torch: Any) -> None:
+    """Also one that is made when another one, which has called the function, is destroyed."""
+    cupy = pytest.importorskip("cupy")
+    m, k = 64, 4096
+    module: Any = tlx.compile(matmul(m, m, k, "bfloat", "float"), "nvidia")
+    y = torch.ones(k, m, device="cuda", dtype=torch.bfloat16)
+    xs = [torch.full((m, k), float(number), device="cuda", dtype=torch.bfloat16) for number in range(50)]
+    results = [torch.zeros(m, m, device="cuda") for _ in xs]
+    torch.cuda.synchronize()
+    for x, result in zip(xs, results, strict=True):
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
+            for _ in range(20):
+                module.f(x, y, result, stream=stream)
+    torch.cuda.synchronize()
+    for number, result in enumerate(results):
+        assert bool((result == number * k).all()), number
+
+
 def test_numba() -> None:
     cuda = pytest.importorskip("numba.cuda")
     if not cuda.is_available():

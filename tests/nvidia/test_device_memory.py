@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,8 @@ import pytest
 
 from tests.nvidia.test_streams import driver_with_events
 from tests.nvidia.test_target import driver_that_captures, recorded
-from tlx.api.device import DeviceFunction, HostCopies
+from tlx.api.device.functions import DeviceFunction
+from tlx.api.device.host_copies import HostCopies
 from tlx.api.signatures import Parameter, Prototype
 from tlx.ir.types import PTR, VOID
 from tlx.legalize.nvidia.driver import NvidiaDevice
@@ -32,7 +33,9 @@ class RecordingDriver:
         for name, function in vars(captures).items():
             if name.startswith(("cuStream", "cuGraph", "CUstream", "cuThread")):
                 setattr(self.driver, name, function)
-        self.driver.cuStreamIsCapturing = self._is_capturing
+        self.driver.cuStreamIsCapturing, self.driver.cuStreamGetId = self._is_capturing, self._stream_id
+        self.driver.cuCtxSynchronize = self._synchronize
+        self.ids: dict[int, int] = {}
 
     def _allocate(self, size: int, _: Any, stream: int) -> tuple[int, int]:
         self._count += 1
@@ -45,6 +48,13 @@ class RecordingDriver:
 
     def _is_capturing(self, stream: int) -> tuple[int, int]:
         return 0, int(stream in self.capturing)
+
+    def _stream_id(self, stream: int) -> tuple[int, int]:
+        return 0, self.ids.get(stream, stream)
+
+    def _synchronize(self) -> tuple[int]:
+        self.calls.append("synchronize")
+        return (0,)
 
     def _destroy(self, _: Any) -> tuple[int]:
         self.calls.append("destroy the pool")
@@ -100,7 +110,7 @@ def failed(*_: Any) -> tuple[int, None]:
 def test_temporaries_of_a_block_are_apart_and_aligned(recording: RecordingDriver) -> None:
     """Empty ones as well."""
     (function,) = recording.functions((100, 0, 300))
-    reserved = function.device.reserve((100, 0, 300), 0)
+    reserved = function.device.reserve((100, 0, 300), 0, captured=False)
     assert [address - MEBIBYTE for address in reserved.addresses] == [0, 256, 512]
     assert reserved.size == 1024
 
@@ -119,13 +129,73 @@ def test_large_blocks_are_freed(recording: RecordingDriver) -> None:
     assert recording.calls == [f"allocate {65 * MEBIBYTE} in 0", "launch in 0", "free 1 in 0"]
 
 
-def test_other_streams_keep_nothing(recording: RecordingDriver) -> None:
-    """What they launch may be captured, and a new stream may have the handle of one that was destroyed."""
+def test_each_stream_has_a_block(recording: RecordingDriver) -> None:
+    """It is freed with the code, when no stream uses it any more; some may be destroyed by then."""
+    (function,) = recording.functions((256,))
+    for stream in (5, 6, 5, 6):
+        function(stream=stream)
+    first = [call.format(n) for n in (5, 6) for call in ("allocate 256 in {}", "launch in {}")]
+    assert recording.calls == [*first, "launch in 5", "launch in 6"]
+    recording.calls.clear()
+    del function
+    assert recording.calls == ["synchronize", "free 1 in 0", "free 2 in 0", "destroy the pool"]
+
+
+def test_a_new_stream_with_the_handle_of_a_destroyed_one_has_its_own_block(recording: RecordingDriver) -> None:
+    (function,) = recording.functions((256,))
+    for number in (70, 71, 71):
+        recording.ids[5] = number
+        function(stream=5)
+    assert recording.calls == [*["allocate 256 in 5", "launch in 5"] * 2, "launch in 5"]
+
+
+FREED: Final = ["allocate 256 in 5", "launch in 5", "free 1 in 5", "allocate 256 in 5", "launch in 5", "free 2 in 5"]
+
+
+def test_calls_that_are_captured_keep_nothing(recording: RecordingDriver) -> None:
+    """They run later, beside calls that take what others have left."""
+    (function,) = recording.functions((256,))
+    recording.capturing = {5}
+    for _ in range(2):
+        function(stream=5)
+    assert recording.calls == FREED
+
+
+@pytest.mark.parametrize("error", [RuntimeError("not found"), None])
+def test_drivers_that_cannot_tell_streams_apart_keep_nothing(
+    recording: RecordingDriver, error: RuntimeError | None
+) -> None:
+    """Before CUDA 12.0; the bindings may have the function and not find the driver's."""
+    if error is None:
+        del recording.driver.cuStreamGetId
+    else:
+        recording.driver.cuStreamGetId = raising(error)
     (function,) = recording.functions((256,))
     for _ in range(2):
         function(stream=5)
-    calls = ["allocate 256 in 5", "launch in 5", "free {} in 5"]
-    assert recording.calls == [call.format(n) for n in (1, 2) for call in calls]
+    assert recording.calls == FREED
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    """A function that raises an error."""
+
+    def function(*_: Any) -> Any:
+        raise error
+
+    return function
+
+
+def test_few_of_many_streams_have_a_block(recording: RecordingDriver) -> None:
+    """When one is destroyed is not known, so that others do not take its place; large blocks are freed, too."""
+    (function,) = recording.functions((256,))
+    for stream in (*range(3, 40), *range(3, 40)):
+        function(stream=stream)
+    assert sum(call.startswith("allocate") for call in recording.calls) == 32 + 2 * 5
+    assert sum(call.startswith("free") for call in recording.calls) == 2 * 5
+    recording.calls.clear()
+    (large,) = recording.functions((9 * MEBIBYTE,))
+    large(stream=3)
+    assert recording.calls[-1].startswith("free")
 
 
 def test_default_streams_of_threads_keep_nothing(recording: RecordingDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +248,13 @@ def test_repeated_sequences_are_recorded(recording: RecordingDriver) -> None:
     function()
     assert recording.graphs[6:] == ["launch"]
     assert not recording.calls
+    for _ in range(16):
+        function(stream=5)
+    assert recording.calls == ["allocate 256 in 5", *["launch in 5"] * 32, *["launch in 3"] * 2]
+    assert recording.graphs[7:] == RECORD
     function(stream=5)
-    assert recording.calls == ["allocate 256 in 5", *["launch in 5"] * 2, "free 2 in 5"]
     del function
-    assert recording.graphs[7:] == ["destroy"]
+    assert recording.graphs[13:] == ["launch", "destroy", "destroy"]
 
 
 def test_calls_that_are_captured_are_not_recorded(recording: RecordingDriver) -> None:
@@ -244,6 +317,24 @@ def test_calls_go_on_where_nothing_can_be_recorded(recording: RecordingDriver) -
     assert recording.calls == ["allocate 256 in 0", *["launch in 0"] * 80]
 
 
+def test_calls_with_arrays_of_numpy_are_waited_for(recording: RecordingDriver) -> None:
+    """The driver may read pinned memory after it has returned from a copy, and the array may be a view of such."""
+    driver = recording.driver
+    driver.cuMemcpyHtoDAsync, driver.cuMemcpyDtoHAsync, driver.cuStreamSynchronize = (
+        recorded(recording.calls, name) for name in ("copy", "copy back", "wait")
+    )
+    kernel = Launch("k", 1, 32, 0, (LaunchArgument(parameter=0, offset=0),))
+    launches = FunctionLaunches("f", ("ptr",), (), (kernel,))
+    code = NvidiaDevice(driver).load("", [launches])
+    for written, back in ((False, []), (True, ["copy back"])):
+        recording.calls.clear()
+        parameter = Parameter("x", PTR, written=written)
+        DeviceFunction(Prototype("f", VOID, (parameter,)), launches, code)(np.zeros(4, np.float32))
+        assert [call.split(" in ")[0].rstrip(" 0123456789") for call in recording.calls] == [
+            "allocate", "copy", "launch", *back, "free", "wait",
+        ]  # fmt: skip
+
+
 class CopyRecorder:
     """A device that records which bytes are copied to it and back."""
 
@@ -262,6 +353,8 @@ class CopyRecorder:
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
         self.downloads.append(range(host - self.begin, host - self.begin + size))
+
+    def wait(self, stream: int) -> None: ...
 
 
 def copies_of(

@@ -15,7 +15,9 @@ from tests.nvidia import on_emulator
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import Array, integers, normal, with_grids
 from tlx.api.call import ArgumentError
-from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
+from tlx.frontends.tensor_language import runtime
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
@@ -133,29 +135,31 @@ def product_model(w: Array) -> bytes:
     return model
 
 
-def called_by_jax(w: Array, target: Target) -> Callable[[Any, Any], Any]:
-    """A product with a weight: a function of x and a stream."""
+def called_by_jax(w: Array, target: Target) -> Callable[..., Any]:
+    """A product with a weight: a function of x, a stream and events."""
     pytest.importorskip("jax")
 
     def times(x: Any) -> Any:
         return x @ w
 
-    jitted = tlx.jax.jit(times, target=target)
-    return lambda x, stream: jitted(x, stream=stream)
+    return tlx.jax.jit(times, target=target)
 
 
-def called_by_onnx(w: Array, target: Target) -> Callable[[Any, Any], Any]:
+def called_by_onnx(w: Array, target: Target) -> Callable[..., Any]:
     """The same."""
     session = tlx.onnx.InferenceSession(product_model(w), target=target)
-    return lambda x, stream: session.run(None, {"x": x}, stream=stream)[0]
+
+    def call(x: Any, **order: Any) -> Any:
+        return session.run(None, {"x": x}, **order)[0]
+
+    return call
 
 
-def called_as_a_graph(w: Array, target: Target) -> Callable[[Any, Any], Any]:
+def called_as_a_graph(w: Array, target: Target) -> Callable[..., Any]:
     """The same."""
     graph = tlx.Graph("product")
     graph.output(graph.parameter("x", (8, len(w))) @ graph.weight("w", w), "y")
-    code = graph.compile(target)
-    return lambda x, stream: code(x, stream=stream)
+    return graph.compile(target)
 
 
 class Stream:
@@ -181,7 +185,7 @@ def test_calls_in_streams_of_torch(called: Callable[..., Any]) -> None:
     large = torch.randn(4096, 4096, device="cuda")
     kept = torch.from_numpy(integers((8, 64), np.float32, 1)).cuda()
     x = torch.zeros_like(kept)
-    call(x, None)
+    call(x)
     first, second, third = (torch.cuda.Stream() for _ in range(3))
     for _ in range(3):
         x.zero_()
@@ -190,23 +194,56 @@ def test_calls_in_streams_of_torch(called: Callable[..., Any]) -> None:
             for _ in range(5):
                 torch.matmul(large, large)
             x.copy_(kept)
-            y = call(x, second)
+            y = call(x, stream=second)
             x.zero_()  # in the order of this stream, which waits for the call
-        z = call(y, third.cuda_stream)
+        z = call(y, stream=third.cuda_stream)
         with torch.cuda.stream(third):
             seen = torch.as_tensor(z, device="cuda").clone()
         del y, z
-        call(x, second)
+        call(x, stream=second)
         torch.cuda.synchronize()
         np.testing.assert_array_equal(seen.cpu().numpy(), kept.cpu().numpy() @ w @ w)
 
 
 @pytest.mark.parametrize("called", CALLED)
-def test_code_for_a_cpu_takes_no_stream(called: Callable[..., Any]) -> None:
+def test_code_for_a_cpu_takes_no_streams_or_events(called: Callable[..., Any]) -> None:
     call, x = called(np.eye(16, dtype=np.float32), find_target("native")), normal((8, 16), np.float32)
-    np.testing.assert_array_equal(call(x, None), x)
-    with pytest.raises(ArgumentError, match="stream: the code is for a CPU, where calls take no stream"):
-        call(x, 0)
+    np.testing.assert_array_equal(call(x), x)
+    for option in ("stream", "wait_for", "record"):
+        with pytest.raises(ArgumentError, match=f"{option}: the code is for a CPU, where calls take no streams or"):
+            call(x, **{option: 5})
+
+
+def called_as_a_kernel(w: Array, target: Target) -> Callable[..., Any]:
+    """The same, in the tensor language."""
+    text = """func @product(%X: memref<f32x8x16>, %W: memref<f32x16x16>, %Y: memref<f32x8x16>) {
+        %one = constant 1.0 : f32
+        %zero = constant 0.0 : f32
+        gemm.n.n %one, %X, %W, %zero, %Y
+    }"""
+    kernel: Any = runtime.compile(text, target).product
+
+    def call(x: Array, **order: Any) -> Array:
+        y = np.zeros((8, 16), np.float32, order="F")
+        kernel(np.asfortranarray(x), np.asfortranarray(w), y, **order)
+        return y
+
+    return call
+
+
+@pytest.mark.parametrize("called", [*CALLED, called_as_a_kernel])
+def test_calls_run_between_events(monkeypatch: pytest.MonkeyPatch, called: Callable[..., Any]) -> None:
+    if COMPILER is None:
+        pytest.skip("the emulator needs a C compiler")
+    compiled = runtime.compile
+    on_emulator.on_emulator(monkeypatch)
+    monkeypatch.setattr(runtime, "compile", compiled)
+    emulated = EmulatedDevice("")
+    call, x = called(np.eye(16, dtype=np.float32), with_grids(device=lambda: emulated)), integers((8, 16), np.float32)
+    np.testing.assert_array_equal(call(x, stream=4, wait_for=[7, 8], record=SimpleNamespace(ptr=9)), x)
+    assert emulated.codes[-1].events == ["wait for 7 in 4", "wait for 8 in 4", "record 9 in 4"]
+    with pytest.raises(ArgumentError, match=r"record: expected the driver's handle.*, got str 'soon'"):
+        call(x, record="soon")
 
 
 @pytest.mark.parametrize("called", CALLED)
@@ -219,7 +256,7 @@ def test_code_for_a_cpu_refuses_arrays_of_a_device(called: Callable[..., Any]) -
 
     call = called(np.eye(16, dtype=np.float32), find_target("native"))
     with pytest.raises(ArgumentError, match="not an array: can't convert cuda:0 device type tensor to numpy"):
-        call(OnDevice(), None)
+        call(OnDevice())
 
 
 @pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
@@ -235,10 +272,10 @@ def test_streams_are_handles_or_objects_of_other_libraries(monkeypatch: pytest.M
         SimpleNamespace(__cuda_stream__=lambda: (0, 4)),
     ):
         emulated.codes[-1].streams.clear()
-        np.testing.assert_array_equal(call(x, stream), x)
+        np.testing.assert_array_equal(call(x, stream=stream), x)
         assert emulated.codes[-1].streams == {4}
     with pytest.raises(ArgumentError, match=r"stream: expected the driver's handle, .*, got str 'fast'"):
-        call(x, "fast")
+        call(x, stream="fast")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
@@ -251,7 +288,7 @@ def test_results_keep_the_stream_in_which_they_are_freed(monkeypatch: pytest.Mon
     x.fill(np.ones((8, 16), np.float32))
     stream = Stream(4)
     alive = weakref.ref(stream)
-    result = call(x, stream)
+    result = call(x, stream=stream)
     del stream
     assert alive() is not None
     del result

@@ -9,6 +9,7 @@ import pytest
 import tlx
 from tests.nvidia.programs import Array, function, integers, lowered, normal, reduction, tensor, typed
 from tlx.api.call import ArgumentError
+from tlx.api.device.functions import DeviceFunction
 from tlx.diagnostics import LoweringError, UsageError
 from tlx.target.launches import table_of
 
@@ -41,6 +42,20 @@ def test_iterations_that_depend_on_each_other_are_launched_one_by_one(run: Run) 
     want = y + x.sum(axis=0) @ w
     _, _, y, _ = run(sums("4"), w, x, y, 0)
     np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.nvidia
+def test_calls_with_the_same_arrays() -> None:
+    """After some of them, all kernels are launched at once."""
+    f = tlx.compile(sums("4"), "nvidia").f
+    assert isinstance(f, DeviceFunction)
+    w, x, y = integers((8, 8), np.float32, 1), integers((4, 8, 8), np.float32), integers((8, 8), np.float32, 2)
+    arrays = [f.on_device(array) for array in (w, x, y)]
+    for _ in range(24):
+        f(*arrays, 0)
+    again = f.captured(*arrays, 0)
+    again()
+    np.testing.assert_array_equal(np.asarray(arrays[2]), y + 25 * x.sum(axis=0) @ w)
 
 
 def test_kernels_of_iterations_are_shared() -> None:

@@ -141,6 +141,41 @@ def test_local_memory(compile_kernels: Compile, a: str, c: str, turn: str, x: in
     np.testing.assert_array_equal(sums, wide(left[:, 4:36]) @ wide(part))
 
 
+CARRIED: Final = """func @run(%A: memref<{a}x32x64>, %B: memref<{a}x16x16>, %C: memref<{c}x32x16>)
+    attributes {{subgroup_size=32, work_group_size=[32,1]}} {{
+  %c0 = constant 0 : index
+  %c16 = constant 16 : index
+  %c48 = constant 48 : index
+  parallel {{
+    %b = cooperative_matrix_load %B[%c0,%c0] : coopmatrix<{b}x16x16,matrix_b>
+    %none = constant 0.0 : coopmatrix<{c}x32x16,matrix_acc>
+    %first = cooperative_matrix_load %A[%c0,%c0] : coopmatrix<{a}x32x16,matrix_a>
+    %sums, %last = for %k=%c0,%c48,%c16 init(%old=%none,%a=%first)
+        -> (coopmatrix<{c}x32x16,matrix_acc>, coopmatrix<{a}x32x16,matrix_a>) {{
+      %column = add %k, %c16 : index
+      %next = cooperative_matrix_load %A[%c0,%column] : coopmatrix<{a}x32x16,matrix_a>
+      %new = cooperative_matrix_mul_add %a, %b, %old : coopmatrix<{c}x32x16,matrix_acc>
+      yield (%new, %next)
+    }}
+    %d = cooperative_matrix_mul_add %last, %b, %sums : coopmatrix<{c}x32x16,matrix_acc>
+    cooperative_matrix_store %d, %C[%c0,%c0]
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("a", "b", "c"), [("bf16", "bf16", "f32"), ("f16", "f16", "f32"), ("f32", "f32", "f32")])
+def test_operands_are_loaded_one_step_ahead(compile_kernels: Compile, a: str, b: str, c: str) -> None:
+    """A loop carries them as the registers of a product of fragments."""
+    text = CARRIED.format(a=a, b=b, c=c)
+    if a == "bf16":  # the pairs that have been loaded are put together once
+        loop = assembly(text).partition("$L__BB0_1:")[2].partition("$L__BB0_1;")[0]
+        assert loop.count("mma.sync") == 4
+        assert loop.count("shl.b32") == 8
+    x, y, z = whole(a, 32, 64), whole(b, 16, 16, seed=1), whole(c, 32, 16)
+    compile_kernels(text).run(x, y, z)
+    np.testing.assert_array_equal(z, sum(wide(x[:, k : k + 16]) @ wide(y) for k in range(0, 64, 16)))
+
+
 CHAIN: Final = """func @run(%A: memref<f16x32x32>, %B: memref<f16x32x32>, %C: memref<f16x32x16>,
     %D: memref<f32x32x16>, %f: f32)
     attributes {subgroup_size=32, work_group_size=[32,1]} {

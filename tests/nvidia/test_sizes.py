@@ -18,10 +18,10 @@ from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import lowered, with_grids
 from tests.semantics.dynamic.programs import Program
 from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, expected
-from tlx.api import device_modules
 from tlx.api.call import ArgumentError
 from tlx.api.compiler import CompiledModule
-from tlx.api.device import SizedFunction
+from tlx.api.device import modules
+from tlx.api.device.functions import SizedFunction
 from tlx.api.prototypes import prototypes
 from tlx.diagnostics import LoweringError, TlxError
 from tlx.ir.module import Module
@@ -129,13 +129,13 @@ def test_modules_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def grid_of(_: object) -> GridUnit | None:
         return emulated.grid
 
-    monkeypatch.setattr(device_modules, "grid_of", grid_of)
+    monkeypatch.setattr(modules, "grid_of", grid_of)
     before = tlx.compile(TEXT, "nvidia", cache=tmp_path)
 
     def read(_: object) -> Module:
         pytest.fail("a cached module is read again")
 
-    monkeypatch.setattr(device_modules, "read_source", read)
+    monkeypatch.setattr(modules, "read_source", read)
     after = tlx.compile(TEXT, "nvidia", cache=tmp_path)
     assert list(after) == list(before)
     assert isinstance(after["scaled"], SizedFunction)

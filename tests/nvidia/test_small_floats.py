@@ -11,7 +11,8 @@ from tests.nvidia.test_tensor_maps import mapped
 from tests.small_floats import DTYPES, FORMATS, Array, narrowed, short_names, widened, with_declarations
 from tlx.graph import Graph
 from tlx.intrinsics.small_floats import E4M3, E5M2, SmallFloat
-from tlx.lower.options import Fp8Products
+from tlx.lower.options import Fp8Products, Options
+from tlx.lower.pipeline import lower_text
 from tlx.target.launches import table_of
 
 Run = Callable[..., list[Any]]
@@ -140,6 +141,25 @@ def test_operands_that_others_read_are_converted(run: Run) -> None:
     _, w, c = run(program, x, wide, result, processor="sm_90a", fp8_products="tensor-cores")
     np.testing.assert_array_equal(w, numbers)
     np.testing.assert_array_equal(c, numbers @ numbers)
+
+
+def remarks_on(program: str, processor: str) -> list[str]:
+    """What the lowering missed."""
+    options = Options(cpu=processor, fp8_products="tensor-cores")
+    lower_text(program, target="nvidia", options=options)
+    return [remark.message for remark in options.remarks if remark.kind == "missed"]
+
+
+def test_remarks_on_products_that_are_not_computed_on_bytes() -> None:
+    program = product((64, 64, 64), (E4M3, E4M3))
+    assert remarks_on(program, "sm_90a") == []
+    text = remarks_on(program, "sm_80")[0]
+    assert text == "sm_80 multiplies no 8-bit floats: they are converted before, as in `exact`"
+    g = Graph("f")
+    images, filters = (g.parameter(name, (16, 16, 8, 8), "float8_e4m3fn") for name in ("x", "w"))
+    g.output(g.convolution(g.convert(images, "float16"), g.convert(filters, "float16"), padding=[(4, 4)] * 2))
+    missed = remarks_on(str(g.module()), "sm_90a")
+    assert any("convolutions are not computed on bytes" in text for text in missed)
 
 
 def test_an_operand_of_bytes_and_one_of_halves(run: Run) -> None:

@@ -21,7 +21,8 @@ from tests.nvidia.test_attention import attention
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
 from tlx.api.call import ArgumentError
-from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
 from tlx.api.signatures import Prototype
 from tlx.diagnostics import LoweringError, TlxError
 from tlx.ir.types import VOID
@@ -419,7 +420,7 @@ class SmallMemory:
         del stream
         self.allocated.remove(address)
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:  # noqa: ARG002
         return Temporaries((self.allocate(sum(sizes), stream),), sum(sizes))
 
     def release(self, temporaries: Temporaries, stream: int) -> None:
@@ -428,6 +429,8 @@ class SmallMemory:
     def upload(self, address: int, host: int, size: int, stream: int) -> None: ...
 
     def download(self, host: int, address: int, size: int, stream: int) -> None: ...
+
+    def wait(self, stream: int) -> None: ...
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None: ...
 

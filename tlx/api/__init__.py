@@ -5,6 +5,7 @@ cache       compiled code on disk
 cache_key   the key of a compilation there: all that determines its result
 call        calls of machine code with numpy arrays
 wrappers    functions that take in memory what cannot be passed from outside
+device      functions whose kernels run on a device
 emulation   modules of other machines, which run under an emulator
 signatures  parameters and results of functions, in terms of numpy
 prototypes  the signatures of a module's functions

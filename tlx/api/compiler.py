@@ -183,7 +183,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     code = cached and cached.found_by_name()
     if code is None:
         if grid_of(target) is not None:
-            from tlx.api.device_modules import loaded_on_device
+            from tlx.api.device.modules import loaded_on_device
 
             on_device = loaded_on_device(compilation, disk)
             refused = {name: _no_kernels_error(name) for name in on_device.defined if name not in on_device.functions}

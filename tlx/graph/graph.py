@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
 from tlx.api.call import ArgumentError, PreparedFunction
-from tlx.api.device import DeviceFunction, OwnedArray
-from tlx.api.streams import stream_handle
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
+from tlx.api.device.streams import CallOrder, check_host_order, stream_handle
 from tlx.graph.core import FLOAT32, listed
 from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
@@ -80,12 +81,12 @@ class GraphFunction:
     prepared: PreparedFunction | None = None
     weights: tuple[OwnedArray, ...] = ()
 
-    def __call__(self, *arrays: Any, stream: object = None) -> Any:
+    def __call__(self, *arrays: Any, **order: Unpack[CallOrder]) -> Any:
         """The results for an array for each parameter, in order of declaration.
 
         Args:
             *arrays: The arrays.
-            stream: On a device, the stream in whose order kernels run and new arrays are allocated and freed.
+            **order: On a device, `stream=`, `wait_for=` and `record=`: see `CallOrder`.
 
         Returns:
             A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
@@ -93,8 +94,8 @@ class GraphFunction:
             the memory of the device for which the graph is compiled, new arrays are, too.
 
         Raises:
-            ArgumentError: There are too few or too many arrays, one has another shape or element type, or a stream is
-                passed to code for a CPU.
+            ArgumentError: There are too few or too many arrays, one has another shape or element type, or a stream or
+                event is passed to code for a CPU.
         """
         passed = [i for i in self.inputs if i.array is None]
         if len(arrays) != len(passed):
@@ -102,9 +103,8 @@ class GraphFunction:
             raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
         if isinstance(self.call, DeviceFunction):
             given = dict(zip((i.name for i in passed), arrays, strict=True))
-            return self._called_on_device(self.call, given, stream)
-        if stream is not None:
-            raise ArgumentError("stream: the code is for a CPU, where calls take no stream; leave it out")
+            return self._called_on_device(self.call, given, order)
+        check_host_order(order)
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
         results = [np.empty(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
@@ -124,8 +124,9 @@ class GraphFunction:
         call = self.call
         return isinstance(call, DeviceFunction) and call.array_of(value, stream_handle(stream)) is not None
 
-    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], stream: object) -> Any:
+    def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], order: CallOrder) -> Any:
         stays, passed, new = False, list[Any](), list[Any]()
+        stream = order.get("stream")
         handle = stream_handle(stream)
         weights = iter(self.weights)
         for declared in self.inputs:
@@ -148,7 +149,7 @@ class GraphFunction:
             shape, dtype = output.shape, output.dtype
             new.append(function.empty(shape, dtype, stream) if stays else np.empty(shape, dtype))
             results.append(new[-1])
-        function(*passed, *new, stream=handle)
+        function(*passed, *new, **order)
         return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(self) -> None:

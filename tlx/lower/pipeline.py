@@ -103,7 +103,11 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
     )
     if resolved.grid is not None:
         allowed = resolved.grid.tf32_products if options.float_products == "tf32" else ()
-        allowed += resolved.grid.fp8_products if options.fp8_products == "tensor-cores" else ()
+        if options.fp8_products == "tensor-cores":
+            allowed += resolved.grid.fp8_products
+            if not resolved.grid.fp8_products:
+                message = f"{resolved.processor} multiplies no 8-bit floats: they are converted before, as in `exact`"
+                options.remarks.add("missed", "to-2d", message)
         resolved = replace(resolved, grid=replace(resolved.grid, products=allowed + resolved.grid.products))
     return resolved if options.decision_seed is None else resolved.with_decision_seed(options.decision_seed)
 

@@ -174,10 +174,12 @@ class Temporaries(NamedTuple):
     Attributes:
         addresses: Where each of them is.
         size: Bytes of the block in which they are.
+        left: Blocks that are left to later calls, to which this one is added; None if it is freed.
     """
 
     addresses: tuple[int, ...]
     size: int
+    left: list[Any] | None = None
 
 
 class DeviceCode(Protocol):
@@ -234,8 +236,13 @@ class DeviceCode(Protocol):
         """Free memory."""
         ...
 
-    def reserve(self, sizes: tuple[int, ...], stream: int) -> Temporaries:
-        """Memory for the temporaries of one call, given by their bytes, for what it launches in the stream.
+    def reserve(self, sizes: tuple[int, ...], stream: int, *, captured: bool) -> Temporaries:
+        """Memory for the temporaries of one call, for what it launches in the stream.
+
+        Args:
+            sizes: Their bytes.
+            stream: The stream.
+            captured: Whether the stream is being captured, so that what is launched runs later.
 
         Raises:
             TlxError: There is not enough memory.
@@ -247,11 +254,15 @@ class DeviceCode(Protocol):
         ...
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """Copy bytes to the device."""
+        """Start to copy bytes to the device, which `wait` completes."""
         ...
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
-        """Copy bytes from the device, and wait for them."""
+        """Start to copy bytes from the device, which `wait` completes."""
+        ...
+
+    def wait(self, stream: int) -> None:
+        """Wait until all that was launched in the stream is complete."""
         ...
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None:

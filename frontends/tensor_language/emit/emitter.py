@@ -285,8 +285,6 @@ class WorkItem:
         shared: The work-group's memory.
         products: The products of fragments that the grid has for subgroups of this size.
         uses: How the kernel uses matrices.
-        registers: The registers that operands of products consist of, by the vector of their components, so that what
-            is loaded for a product is not taken apart and put together again.
     """
 
     number: Value
@@ -295,7 +293,6 @@ class WorkItem:
     shared: SharedMemory
     products: tuple[FragmentProduct, ...]
     uses: MatrixUses
-    registers: dict[Value, tuple[Value, ...]] = field(default_factory=dict["Value", "tuple[Value, ...]"])
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tlx.api.device import is_on_device
+from tlx.api.device.arrays import is_on_device
 
 
 class _Tensor:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tlx.api.compiler import compile as compile_module
-from tlx.api.device import DeviceFunction, OwnedArray
+from tlx.api.device.arrays import OwnedArray
+from tlx.api.device.functions import DeviceFunction
 from tlx.bench.devices.peers import Call, DevicePeer
 from tlx.bench.devices.workloads import DeviceProblem
 from tlx.bench.measure import OURS, PEAK, Cell

@@ -12,7 +12,7 @@ from tlx.bench.devices.workloads import DeviceProblem
 from tlx.bench.peers.base import MissingError, installed_peers
 
 if TYPE_CHECKING:
-    from tlx.api.device import OwnedArray
+    from tlx.api.device.arrays import OwnedArray
     from tlx.target.grid_unit import Device
     from tlx.tuning.workload import Workload, WorkloadBuffer
 

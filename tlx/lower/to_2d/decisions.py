@@ -55,7 +55,7 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     views = frozenset(str(op.instruction.result) for op in facts.tensors.ops if is_only_view(facts, op))
     groups = FusionGroups.of(facts)
     storage = SymbolicStorage()
-    converted = find_small_float_operands(OperandViews(facts, groups, views, storage))
+    converted = find_small_float_operands(OperandViews(facts, groups, views, storage), remarks)
     groups, views = FusionGroups.of(facts, converted) if converted else groups, views | converted
     views |= find_lazy_views(OperandViews(facts, groups, views, storage))
     views |= find_borders(OperandViews(facts, groups, views, storage))

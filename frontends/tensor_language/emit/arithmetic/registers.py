@@ -70,6 +70,12 @@ def gathered(e: Emitter, scalars: Sequence[Value]) -> Value:
     return vector
 
 
+def scalars_of(e: Emitter, vector: Value) -> list[Value]:
+    """The elements of a vector."""
+    assert isinstance(vector.type, VectorType)
+    return [e.b.extract_element(vector, number) for number in range(vector.type.count)]
+
+
 def apply_function(e: Emitter, function: str, value: Value) -> Value:
     """A function of a float or double, or of each element of a vector."""
     if not isinstance(value.type, VectorType):

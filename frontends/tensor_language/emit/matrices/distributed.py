@@ -5,7 +5,7 @@
 A layout belongs to a type of matrices. It is that of fragments (`fragments.FragmentLayout`) where the grid multiplies
 such operands or gives such sums, unless the kernel accesses components by their numbers or combines them with values
 that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied
-are chunks of memory (`chunks.ChunkLayout`).
+are chunks of memory (`chunks.ChunkLayout`), and operands of fragments that are only multiplied are their registers.
 
 Components have the register type. If threads need each other's entries, a matrix passes through the subgroup's scratch
 memory, column by column. So do the operands of products that are not products of fragments:
@@ -19,11 +19,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tlx.frontends.tensor_language.emit import threads
-from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered, negated
+from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered, negated, scalars_of
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, convert, from_memory, to_memory
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Parts, memory_type
 from tlx.frontends.tensor_language.emit.matrices.chunks import ChunkLayout
-from tlx.frontends.tensor_language.emit.matrices.fragments import FragmentLayout, fits, multiplied, product_of
+from tlx.frontends.tensor_language.emit.matrices.fragments import (
+    FragmentLayout,
+    Fragments,
+    fits,
+    from_registers,
+    multiplied,
+    product_of,
+    registers_of,
+)
 from tlx.frontends.tensor_language.operations.core import UpdateOp
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.frontends.tensor_language.work_items import WorkItemLayout
@@ -49,6 +57,13 @@ def layout_of(e: Emitter, type_: CoopMatrixType) -> Layout:
     if type_ not in e.item.uses.by_components and any(fits(product, type_) for product in e.item.products):
         return FragmentLayout(type_)
     return WorkItemLayout(type_, e.launch.subgroup_size)
+
+
+def is_in_registers(e: Emitter, type_: CoopMatrixType) -> bool:
+    """Whether a matrix is held as the registers of an operand, each of which has several components."""
+    assert e.item is not None
+    layout = layout_of(e, type_)
+    return type_ in e.item.uses.multiplied and isinstance(layout, FragmentLayout) and layout.adjacent > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +211,30 @@ def product(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) ->
     types = [replace(m.type, component=operand) for m in (a, b)]
     fragments = product_of(e, types[0], types[1], c.type)
     if fragments is None:
-        return _product_of_entries(e, a, b, c, operand)
-    matrices = converted(e, a, types[0]), converted(e, b, types[1]), c
-    layouts = FragmentLayout(types[0]), FragmentLayout(types[1]), FragmentLayout(c.type)
-    left, right, start = (
-        relaid(e, m.parts, layout_of(e, m.type), layout)[0] for m, layout in zip(matrices, layouts, strict=True)
-    )
-    sums = multiplied(e, fragments, layouts[0], layouts[1], (left, right, start))
-    return Matrix(c.type, relaid(e, (sums,), layouts[2], layout_of(e, c.type)))
+        return _product_of_entries(e, _in_components(e, a), _in_components(e, b), c, operand)
+    layout = FragmentLayout(c.type)
+    (start,) = relaid(e, c.parts, layout_of(e, c.type), layout)
+    left, right = (_fragments(e, m, type_) for m, type_ in zip((a, b), types, strict=True))
+    sums = multiplied(e, fragments, left, right, start)
+    return Matrix(c.type, relaid(e, (sums,), layout, layout_of(e, c.type)))
+
+
+def _in_components(e: Emitter, matrix: Matrix) -> Matrix:
+    """A matrix as its components, if it is held in registers."""
+    if not is_in_registers(e, matrix.type):
+        return matrix
+    layout = FragmentLayout(matrix.type)
+    return Matrix(matrix.type, (from_registers(e, layout, scalars_of(e, matrix.value)),))
+
+
+def _fragments(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Fragments:
+    """A matrix, converted to a type, as an operand of a product of fragments."""
+    layout = FragmentLayout(type_)
+    if matrix.type == type_ and is_in_registers(e, type_):
+        return Fragments(layout, scalars_of(e, matrix.value))
+    matrix = converted(e, _in_components(e, matrix), type_)
+    (components,) = relaid(e, matrix.parts, layout_of(e, type_), layout)
+    return Fragments(layout, registers_of(e, components, layout))
 
 
 def _product_of_entries(e: Emitter, a: Matrix, b: Matrix, c: Matrix, operand: ScalarType) -> Matrix:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import from_memory
@@ -97,6 +97,13 @@ class FragmentLayout:
         return self.block == other.block and self.adjacent == other.adjacent
 
 
+class Fragments(NamedTuple):
+    """An operand of a product of fragments: its layout, and a register for each block."""
+
+    layout: FragmentLayout
+    registers: Sequence[Value]
+
+
 def fits(product: FragmentProduct, type_: CoopMatrixType) -> bool:
     """Whether a matrix consists of operands, or sums, of a product of fragments."""
     element = _spelled(type_.component)
@@ -125,24 +132,21 @@ def product_of(e: Emitter, a: CoopMatrixType, b: CoopMatrixType, c: CoopMatrixTy
     return next((p for p in e.item.products if all(fits(p, type_) for type_ in (a, b, c))), None)
 
 
-def multiplied(
-    e: Emitter, product: FragmentProduct, a: FragmentLayout, b: FragmentLayout, operands: tuple[Value, Value, Value]
-) -> Value:
+def multiplied(e: Emitter, product: FragmentProduct, left: Fragments, right: Fragments, start: Value) -> Value:
     """`A B + C`.
 
     Args:
         e: The emitter.
         product: The product of fragments.
-        a: Layout of A.
-        b: Layout of B.
-        operands: The components of A, B and C.
+        left: A.
+        right: B.
+        start: The components of C.
 
     Returns:
         The components of the sums.
     """
-    left, right, start = operands
+    (a, of_a), (b, of_b) = left, right
     c = FragmentLayout(CoopMatrixType(F32, a.type.rows, b.type.columns, "matrix_acc"))
-    of_a, of_b = registers_of(e, left, a), registers_of(e, right, b)
     sums: list[Value] = [e.b.extract_element(start, number) for number in range(c.components)]
     down, across = product.rows // _LINES, product.columns // _LINES
     chunks = product.depth // a.block[1]
@@ -163,9 +167,6 @@ def multiplied(
 
 def registers_of(e: Emitter, components: Value, layout: FragmentLayout) -> list[Value]:
     """A register for each block."""
-    assert e.item is not None
-    if components in e.item.registers:
-        return list(e.item.registers[components])
     scalars: list[Value] = [e.b.extract_element(components, number) for number in range(layout.components)]
     count, component = layout.adjacent, layout.type.component
     if count == 1:
@@ -235,13 +236,10 @@ def load_registers(e: Emitter, layout: FragmentLayout, address: Value, pitch: Va
     return tuple(registers[number] for number in range(down * across))
 
 
-def from_registers(e: Emitter, layout: FragmentLayout, registers: Parts) -> Value:
+def from_registers(e: Emitter, layout: FragmentLayout, registers: Sequence[Value]) -> Value:
     """The components of a matrix, given a register for each block."""
-    assert e.item is not None
     count, component = layout.adjacent, layout.type.component
-    components = gathered(e, [scalar for register in registers for scalar in _unpacked(e, register, count, component)])
-    e.item.registers[components] = registers
-    return components
+    return gathered(e, [scalar for register in registers for scalar in _unpacked(e, register, count, component)])
 
 
 def _unpacked(e: Emitter, register: Value, count: int, type_: ScalarType) -> list[Value]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit import atomics, threads
+from tlx.frontends.tensor_language.emit.arithmetic.registers import gathered
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Matrix, Memref, Parts, memory_type, register_type
 from tlx.frontends.tensor_language.emit.matrices import distributed
@@ -329,11 +330,13 @@ def _load_on_grid(
     """A matrix: as lines of memory, if they are aligned and inside of it, otherwise each component."""
     if (chunks := distributed.chunks_of(e, type_)) is not None:
         return Matrix(type_, _load_chunks(e, where, chunks))
-    layout = distributed.layout_of(e, type_)
+    layout, in_registers = distributed.layout_of(e, type_), distributed.is_in_registers(e, type_)
     lines = not atomic and isinstance(layout, FragmentLayout) and loads_lines(layout, by_rows=where.by_rows)
-    if not lines or where.memref.type.address_space != "local":
+    if not isinstance(layout, FragmentLayout) or not (in_registers or lines):
         return Matrix(type_, load_each())
-    assert isinstance(layout, FragmentLayout)
+    if not lines or where.memref.type.address_space != "local":
+        (components,) = load_each()
+        return Matrix(type_, (gathered(e, registers_of(e, components, layout)) if in_registers else components,))
     pitch = where.memref.stride[1]
     registers = _either(
         e,
@@ -341,7 +344,7 @@ def _load_on_grid(
         lambda: load_registers(e, layout, _first_address(e, where), pitch, by_rows=where.by_rows),
         lambda: tuple(registers_of(e, load_each()[0], layout)),
     )
-    return Matrix(type_, (from_registers(e, layout, registers),))
+    return Matrix(type_, (gathered(e, registers) if in_registers else from_registers(e, layout, registers),))
 
 
 def _either(e: Emitter, condition: Value | bool, fast: Callable[[], Parts], slow: Callable[[], Parts]) -> Parts:
@@ -380,8 +383,8 @@ def _has_lines(e: Emitter, where: Window, type_: CoopMatrixType) -> Value | bool
     lines, length = (type_.rows, type_.columns) if where.by_rows else (type_.columns, type_.rows)
     checked = ((where.checks_line, where.x, length, 0), (where.checks_lines, where.y, lines, 1))
     for first, extent, mode in ((first, extent, mode) for checks, first, extent, mode in checked if checks):
-        conditions.append(b.icmp("sge", first, 0))
-        conditions.append(b.icmp("sle", b.add(first, extent), memref.shape[mode]))
+        last = b.sub(memref.shape[mode], const_int(I64, extent))
+        conditions += [b.icmp("sge", last, 0), b.icmp("ule", first, last)]
     return all_of(e, conditions) if conditions else True
 
 

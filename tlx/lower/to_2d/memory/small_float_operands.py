@@ -15,29 +15,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tlx.intrinsics.small_floats import FROM_SMALL
+from tlx.intrinsics.small_floats import E4M3, E5M2, FROM_SMALL
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import DOUBLE, scalar_of
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_2d.analysis.tensor_operations import MMA
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.tensor_operations import MMA, STAGE
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
 
 _PRODUCTS = MMA | {"matmul", "contract"}
+_FORMATS = (E4M3.short, E5M2.short)
 
 
-def find_small_float_operands(operands: OperandViews) -> frozenset[str]:
+def find_small_float_operands(operands: OperandViews, remarks: Remarks) -> frozenset[str]:
     """Names of the conversions that are only read by products which the target computes on the bytes."""
     grid = operands.facts.target.grid
-    units = [] if grid is None else [(unit.lhs[1], unit.rhs[1]) for unit in grid.products]
-    found = {str(op.instruction.result): op for op in operands.facts.tensors.ops if _widens(op)}
-    size = -1
+    pairs = [] if grid is None else [(unit.lhs[1], unit.rhs[1]) for unit in grid.products]
+    units = [pair for pair in pairs if pair[0] in _FORMATS]
+    if not units:
+        return frozenset()
+    candidates = {str(op.instruction.result): op for op in operands.facts.tensors.ops if _widens(op)}
+    found, size = candidates, -1
     while size != len(found):  # an operand is read as bytes only if the other one is
         size = len(found)
         estimated = replace(operands, storage=SymbolicStorage(), views=operands.views | found.keys())
         found = {
             name: op for name, op in found.items() if all(_suits(estimated, p, units) for p in _uses(estimated, op))
         }
+    for name in candidates.keys() - found.keys():
+        _explain(operands, candidates[name], remarks)
     return frozenset(found)
+
+
+def _explain(operands: OperandViews, op: TensorOp, remarks: Remarks) -> None:
+    """Say why an operand of a product, or of a convolution, is converted before."""
+    readers = [reader.intrinsic.name for reader in _uses(operands, op) if reader is not None]
+    if not any(name in _PRODUCTS or name == "convolution" for name in readers):
+        return
+    reason = "convolutions are not" if not _PRODUCTS.intersection(readers) else "products are if nothing else reads it"
+    message = f"an operand of 8-bit floats is converted before it is multiplied: {reason} computed on bytes"
+    remarks.add("missed", STAGE, message, op.instruction.span)
 
 
 def _widens(op: TensorOp) -> bool:

@@ -1,15 +1,40 @@
-"""Streams and events of a device, from the objects by which libraries describe them."""
+"""Streams and events of a device, from the objects by which libraries describe them, and the options of calls."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from tlx.api.call import ArgumentError
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import DeviceCode
+
+
+class CallOrder(TypedDict, total=False):
+    """Options of a call whose kernels run on a device; None is the same as to leave one out.
+
+    Attributes:
+        stream: The stream in whose order kernels run, memory is copied, and new arrays are allocated and freed.
+        wait_for: An event, or a sequence of events, after which they do.
+        record: An event, or a sequence of events, to record behind them.
+    """
+
+    stream: object
+    wait_for: object
+    record: object
+
+
+def check_host_order(order: CallOrder) -> None:
+    """Check the options of a call of code for a CPU.
+
+    Raises:
+        ArgumentError: There are some.
+    """
+    for name, value in order.items():
+        if value is not None:
+            raise ArgumentError(f"{name}: the code is for a CPU, where calls take no streams or events; leave it out")
 
 
 def stream_handle(stream: object) -> int:

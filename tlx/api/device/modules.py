@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from tlx.api.cache import CacheEntry, CacheInput, DiskCache
 from tlx.api.call import CompiledFunction
-from tlx.api.device import DeviceFunction, SizedFunction, assembly_of, loaded_functions
+from tlx.api.device.functions import DeviceFunction, SizedFunction
 from tlx.api.files import FORMAT_BY_NAME
 from tlx.api.lowering import Compilation, SourceInput, grid_of, lower_module, read_source
 from tlx.api.prototypes import prototypes
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.inference import verify_tensors
+from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
 from tlx.lower.dynamic.known_sizes import functions_of_sizes, with_known_sizes
+from tlx.target.launches import table_of
 from tlx.target.lookup import foreign_triple
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from tlx.api.signatures import Prototype
     from tlx.ir.module import Module
     from tlx.lower.options import Options
+    from tlx.target.grid_unit import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +128,31 @@ def _compiled_by_sizes(
         name: SizedFunction(defined[name], numbers, partial(for_sizes, name)) for name, numbers in sizes.items()
     }
     return {**others, **functions}
+
+
+def assembly_of(lowered: str, device: Device, opt_level: int) -> bytes:
+    """The assembly of a lowered module for a device, at LLVM's optimisation level.
+
+    Raises:
+        TlxError: LLVM refuses the code.
+    """
+    return emit_code(lowered, "asm", opt_level, device.processor)
+
+
+def loaded_functions(
+    lowered: str, assembly: bytes, defined: Mapping[str, Prototype], device: Device
+) -> dict[str, DeviceFunction]:
+    """The functions of a lowered module, loaded on a device.
+
+    Args:
+        lowered: The module.
+        assembly: Its assembly.
+        defined: The functions of the input.
+        device: The device.
+
+    Raises:
+        TlxError: The device refuses the code.
+    """
+    table = table_of(lowered)
+    code = device.load(assembly.decode(), table)
+    return {launches.name: DeviceFunction(defined[launches.name], launches, code) for launches in table}
