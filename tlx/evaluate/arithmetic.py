@@ -65,8 +65,7 @@ def _bitcast(source: Type, target: Type, codecs: Codecs) -> Cast:
     if isinstance(source, VectorType) and source.scalable:
         dtype = element_dtype(scalar_of(target))
         return lambda value: value.view(dtype)
-    encode, decode = codecs[source].encode, codecs[target].decode
-    return lambda value: decode(memoryview(encode(value)), 0)
+    return codecs.bitcast(source, target)
 
 
 def _resize(source: Type, target: Type) -> Cast:

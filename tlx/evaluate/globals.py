@@ -223,8 +223,7 @@ class ConstantEvaluator:
     def _expression(self, operand: ConstExpr) -> RuntimeValue:
         values = [self.value(o) for o in operand.operands]
         if operand.opcode == "bitcast" and not isinstance(operand.type, PointerType):
-            bits = self._codecs[operand.operands[0].type].encode(values[0])
-            return self._codecs[operand.type].decode(memoryview(bits), 0)
+            return self._codecs.bitcast(operand.operands[0].type, operand.type)(values[0])
         mask = (1 << width_of(operand.type)) - 1
         if operand.opcode == "getelementptr" and operand.source_type is not None:
             indices = [signed(v, width_of(o.type)) for v, o in zip(values[1:], operand.operands[1:], strict=True)]
@@ -291,7 +290,7 @@ class ConstantMemory:
 
     def __init__(self, module: Module) -> None:
         self._memory = AddressSpace()
-        self._layout = Layout(named_type_bodies(module.source))
+        self._layout = Layout(named_type_bodies(module.source), is_big_endian=module.is_big_endian)
         self._symbols = SymbolTable(module, self._layout, self._memory, Codecs(self._layout))
 
     def find(self, definitions: Mapping[str, Instruction], pointer: Value) -> tuple[bytes, int] | None:

@@ -316,7 +316,13 @@ class Machine:
         self._codes: dict[str, FunctionCode] = {}
         self._functions = {f.name: f for f in self.module.functions}
         wide = 8 if _OLD_I128.search(self.module.source.text) else 16
-        layout = Layout(named_type_bodies(self.module.source), wide, self.memory.undefined, register_shapes)
+        layout = Layout(
+            named_type_bodies(self.module.source),
+            wide,
+            self.memory.undefined,
+            register_shapes,
+            is_big_endian=self.module.is_big_endian,
+        )
         codecs = Codecs(layout)
         symbols = SymbolTable(self.module, layout, self.memory, codecs)
         self._context = MachineContext(

@@ -40,6 +40,7 @@ class Layout:
         wide_alignment: Alignment of integers above 64 bits: 16 since LLVM 18, 8 before.
         undefined: Each byte of undefined values: 255 or 0.
         registers: Returns the shapes of the targets' register types, by name; called when a program first uses one.
+        is_big_endian: Whether the first lane of a vector has the most significant bits of an integer of its size.
     """
 
     def __init__(
@@ -48,10 +49,13 @@ class Layout:
         wide_alignment: int = 16,
         undefined: int = UNDEFINED,
         registers: Callable[[], Mapping[str, tuple[int, ...]]] = dict,
+        *,
+        is_big_endian: bool = False,
     ) -> None:
         self.named = named or {}
         self.wide_alignment = wide_alignment
         self.undefined = undefined
+        self.is_big_endian = is_big_endian
         self._registers = registers
         self._sizes: dict[Type, int] = {}
 

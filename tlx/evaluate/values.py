@@ -9,7 +9,8 @@
     token                   `tlx.evaluate.tensors.TensorValue`
 
 Undefined values (`undef`, `poison`, uninitialised memory) have all bits set: floats are NaN, which stands out in
-results. In memory, values are little endian and vectors are packed, as on x86-64.
+results. In memory, values are little-endian and vectors are packed, as on x86-64, whatever the module's data layout
+says; but a bitcast of a big-endian module numbers lanes as such a machine does, from the most significant bits.
 
 Conversions round once, while numpy rounds some wide numbers to half or bfloat in two steps. Here a number is first
 rounded *to odd* (if it is not exact, to the neighbour whose last bit is one) in a format at least two bits wider;
@@ -237,6 +238,21 @@ class Codecs:
         if codec is None:
             codec = self._codecs[type_] = self._make(self.layout.resolve(type_))
         return codec
+
+    def bitcast(self, source: Type, target: Type) -> Callable[[RuntimeValue], RuntimeValue]:
+        """The function of a bitcast between types of one size: a load of the bytes that a store would write."""
+        encode, decode = self[source].encode, self[target].decode
+
+        def little_endian(value: RuntimeValue) -> RuntimeValue:
+            return decode(memoryview(encode(value)), 0)
+
+        def big_endian(value: RuntimeValue) -> RuntimeValue:
+            # The bytes of a big-endian machine in reverse: the last lane comes first.
+            lanes = value[::-1] if isinstance(source, VectorType) else value
+            result = little_endian(lanes)
+            return result[::-1] if isinstance(target, VectorType) else result
+
+        return big_endian if self.layout.is_big_endian else little_endian
 
     def _make(self, type_: Type) -> Codec:
         if isinstance(type_, (IntType, PointerType)):

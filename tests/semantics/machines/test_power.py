@@ -6,13 +6,17 @@ block of its own.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from tests.emulation import Machine
 from tests.semantics.machines import programs
 from tests.tools import quick
+from tlx.evaluate import evaluate
 from tlx.evaluate.values import BFLOAT16
+from tlx.ir.parser.module import parse
 
 POWER9 = Machine("vsx", "qemu-ppc64le -one-insn-per-tb -cpu power9", ("+power9-vector",))
 POWER8 = Machine("vsx", "qemu-ppc64le -one-insn-per-tb -cpu power8")
@@ -54,6 +58,20 @@ def test_product_rounded_to_bfloat(machine: Machine) -> None:
     code = machine.compile(_ROUNDED)
     code.f(c, a, b)
     np.testing.assert_array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).reshape(3, 32))
+    code.close()
+
+
+def test_the_evaluator_numbers_lanes_as_the_machine_does() -> None:
+    """Words of a big-endian machine have the even column in their upper half."""
+    random = np.random.default_rng(3)
+    a, b = (random.integers(-4, 5, count).astype(BFLOAT16) for count in (3, 96))
+    expected, found = np.zeros(32, BFLOAT16), np.zeros(32, BFLOAT16)
+    text = 'target datalayout = "E-m:e-i64:64-n32:64"\n' + _ROUNDED
+    evaluate(parse(text), "f", expected, a, b)
+    code = BIG_ENDIAN.compile(text)
+    assert re.search(r"bitcast <8 x i16> \S+ to <4 x i32>", code.lowered)
+    evaluate(parse(code.lowered), "f", found, a, b)
+    np.testing.assert_array_equal(found, expected)
     code.close()
 
 

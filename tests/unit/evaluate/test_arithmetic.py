@@ -366,6 +366,30 @@ def test_constant_vectors_of_other_elements() -> None:
     np.testing.assert_array_equal(got, np.array([0x3F800001, 0xC0000002], np.uint32).view(np.int32))
 
 
+@pytest.mark.parametrize(
+    ("endianness", "lanes"), [("e", [0x5566, 0x3344, 0x1122, 0]), ("E", [0, 0x1122, 0x3344, 0x5566])]
+)
+def test_bitcasts_number_lanes_by_the_data_layout(endianness: str, lanes: list[int]) -> None:
+    text = f"""\
+target datalayout = "{endianness}"
+
+define <4 x i16> @scalar(i64 %x) {{
+  %r = bitcast i64 %x to <4 x i16>
+  ret <4 x i16> %r
+}}
+
+define <2 x i32> @vector(<4 x i16> %x) {{
+  %r = bitcast <4 x i16> %x to <2 x i32>
+  ret <2 x i32> %r
+}}
+"""
+    halves = evaluate(parse(text), "scalar", 0x112233445566)
+    assert halves.tolist() == lanes
+    assert evaluate(parse(text), "vector", halves).tolist() == (
+        [0x33445566, 0x1122] if endianness == "e" else [0x1122, 0x33445566]
+    )
+
+
 def test_deinterleaving_undoes_interleaving() -> None:
     body = """\
   %both = call <4 x i16> @llvm.vector.interleave2.v4i16(<2 x i16> %a, <2 x i16> <i16 3, i16 4>)
