@@ -69,19 +69,19 @@ def test_object_detector_in_bfloat() -> None:
     """The best box is one of the best, where it was.
 
     A score is the product of two sigmoids of sums that are rounded to 8 bits in each layer: one that is near .5 moves
-    by .03 to .06 with the order of the sums. So the largest errors of the words are averaged.
+    by .03 to .09 with the order of the sums. So the largest errors of the words are averaged.
     """
     path = model("ddddocr_det")
     session, other = InferenceSession(path, precision="bfloat16"), reference(path)
     errors: list[float] = []
-    for word in inputs.WORDS[:4]:
+    for word in inputs.WORDS:
         boxes, expected = (s.run(None, {"images": square(word)})[0][0] for s in (session, other))
         scores, right = (b[:, 4] * b[:, 5] for b in (boxes, expected))
         errors.append(np.abs(scores - right).max())
         best = scores.argmax()
         assert right[best] > 0.95 * right.max()
         np.testing.assert_allclose(boxes[best, :4], expected[best, :4], atol=0.005 * 416)
-    assert np.mean(errors) < 0.035
+    assert np.mean(errors) < 0.03
 
 
 @pytest.mark.parametrize(("name", "height"), [("ddddocr", 64), ("rapidocr_rec", 48)])
