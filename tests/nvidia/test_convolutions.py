@@ -1,5 +1,6 @@
 """Convolutions and contractions of any layout on the emulator: sums of products, whose terms a table lists."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.nvidia.test_products import DTYPES
 from tests.semantics.contraction.programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.contraction.test_contractions import assert_same, evaluated
 from tlx.ir.parser.module import parse
+from tlx.llvm.codegen import emit_code
+from tlx.llvm.triples import with_platform
 
 Run = Callable[..., list[Any]]
 
@@ -92,6 +95,18 @@ def test_layouts(run: Run, case: str, order: tuple[int, ...]) -> None:
     *_, found = run(text, *stored, found)
     want = exact(x, w, shape, stride).astype(DTYPES[element]).transpose(order)
     np.testing.assert_array_equal(found.astype(np.float64), want.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("order", "filters", "stride"),
+    [((0, 1, 2, 3), 64, 1), ((0, 2, 3, 1), 512, 2)],
+    ids=["channels-first", "channels-last"],
+)
+def test_results_are_stored_in_pieces(order: tuple[int, ...], filters: int, stride: int) -> None:
+    """Threads store 16 bytes at once, also where merged loops are rows or columns of the result."""
+    text, _ = convolved("bfloat", (32, 256, 56, 56), (filters, 256, 1, 1), order, stride)
+    code = emit_code(with_platform(lowered(text, "sm_90a"), "nvptx64-nvidia-cuda"), "asm", 3, "sm_90a").decode()
+    assert set(re.findall(r"st\.global\S*", code)) == {"st.global.v4.b32"}
 
 
 def test_strided_windows_are_read_in_place() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from math import gcd
 from typing import Final
 
 from tlx.ir.tensors.builder import TensorBuilder
@@ -27,7 +28,6 @@ from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
     convert_tile,
     load_tile_vector,
-    store_tile_vector,
     tile_address,
 )
 from tlx.lower.to_tiles.expression import Expression, ProductLeaf
@@ -47,6 +47,13 @@ def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
     for number, value in enumerate(values):
         vector = b.insert_element(vector, value, number)
     return vector
+
+
+def store_vector(b: TensorBuilder, vector: Value, address: Value, alignment: int) -> None:
+    """Store a vector, the elements of which may be computed one by one."""
+    assert isinstance(vector.type, VectorType)
+    elements = [b.extract_element(vector, k) for k in range(vector.type.count)]
+    b.store(vector_of(b, elements), address, alignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +266,7 @@ class Epilogue:
         count = result.type.count
         bits = b.cast("bitcast", result, VectorType(count, IntType(8 * size)))
         to = b.gep(part.element, start, row * part.row_stride + column)
-        b.store(vector_of(b, [b.extract_element(bits, k) for k in range(count)]), to, count * size)
+        store_vector(b, bits, to, count * size)
 
     def _wait_for_warp(self) -> None:
         self.kernel.grid.operations.subgroup_barrier(self.b, self.kernel.grid.warp)
@@ -284,7 +291,7 @@ class Epilogue:
             with self._if_inside(at):
                 address = part.address(b, memory.base, row, column)
                 loaded = b.load(VectorType(columns, part.element), address, columns * bytes_of(part.element))
-                self._store(at, vector_of(b, [b.extract_element(loaded, k) for k in range(columns)]))
+                self._store(at, loaded)
 
         kernel.for_each(part.rows * part.cols // columns, kernel.grid.warp, body, thread=memory.lane)
 
@@ -338,4 +345,14 @@ class Epilogue:
         iteration, *_ = self.merged.found(self.kernel, *at)
         place = self._place(at, result.type.count)
         address = tile_address(self.b, self.gemm.c, self._pointer(0, iteration), place)
-        store_tile_vector(self.b, self.gemm.c, address, place, result)
+        store_vector(self.b, result, address, self._alignment(result.type.count))
+
+    def _alignment(self, count: int) -> int:
+        """The alignment of some adjacent elements of C, the first of which is at a multiple of their number.
+
+        LLVM would have to derive it from numbers of iterations, rows and columns, and often cannot: then it stores
+        element by element.
+        """
+        c, steps = self.gemm.c, self.merged.inner.steps[0]
+        size = bytes_of(c.element)
+        return gcd(count * size, self.kernel.iterations.alignments[0], c.pitch * size, *steps)
