@@ -13,7 +13,7 @@ from tlx.diagnostics import Note, TlxError, UsageError, did_you_mean
 from tlx.llvm import OutputKind
 from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
 from tlx.llvm.split import split_module
-from tlx.llvm.triples import baseline, native_triple, normalized, presumed_features, triple_of
+from tlx.llvm.triples import architecture, baseline, native_triple, normalized, presumed_features, triple_of
 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 
@@ -117,7 +117,7 @@ def emit_code(
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")
     machine = triple or triple_of(text)
-    process = process or llvm((*_DEFECTIVE_PASSES.get(machine.partition("-")[0], ()), *llvm_options))
+    process = process or llvm((*_without_defective_passes(machine), *llvm_options))
     defaults = () if cpu else baseline(machine or native_triple(), text)
     try:
         return process.ask(
@@ -151,13 +151,25 @@ On Power, LLVM 22 suggests a register of another class for an accumulator of whi
 the scheduler before register allocation, there are mostly registers enough, and the allocator `pbqp` takes no
 suggestions. Builds without assertions ignore the suggestion.
 """
-_DEFECTIVE_PASSES: Final = {"hexagon": ("-hvc-va=0",)}
+_DEFECTIVE_PASSES: Final = {
+    "hexagon": ("-hvc-va=0",),
+    "powerpc64": ("-enable-spill-copy-elim=false",),
+    "powerpc64le": ("-enable-spill-copy-elim=false",),
+}
 """Options that leave out passes which make wrong code, by architecture.
 
 Of several unaligned loads from the same array, Hexagon's pass makes aligned ones of as many whole vectors as the loads
 span, and one more: it reads up to a vector beyond the last load, maybe on a page that is inaccessible. Without it,
 unaligned loads are instructions of their own.
+
+Where the allocator keeps a value in another register instead of on the stack, LLVM 22 shortens the chain of copies on
+Power, and loses some: a constant in a register is overwritten in a loop, and not restored for the next iteration.
 """
+
+
+def _without_defective_passes(triple: str) -> tuple[str, ...]:
+    """Options that leave out the defective passes for a triple; an empty one is that of this machine."""
+    return _DEFECTIVE_PASSES.get(architecture(triple or native_triple()), ())
 
 
 def _avoiding(message: str, options: Sequence[str]) -> str:
@@ -195,7 +207,8 @@ def emit_objects(
     rest, *kernels = split_module(text)
     if not kernels:
         return [emit_code(rest, "obj", opt_level, cpu, features, llvm_options=options)]
-    idle = [LLVMProcess((*options, *_LESS_WORK)) for _ in range(min(len(kernels), _processors()))]
+    apart = (*_without_defective_passes(triple_of(text)), *options, *_LESS_WORK)
+    idle = [LLVMProcess(apart) for _ in range(min(len(kernels), _processors()))]
     processes = list(idle)
 
     def emit(part: str) -> bytes:

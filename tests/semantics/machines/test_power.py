@@ -21,6 +21,7 @@ from tlx.ir.parser.module import parse
 POWER9 = Machine("vsx", "qemu-ppc64le -one-insn-per-tb -cpu power9", ("+power9-vector",))
 POWER8 = Machine("vsx", "qemu-ppc64le -one-insn-per-tb -cpu power8")
 BIG_ENDIAN = Machine("vsx", "qemu-ppc64 -one-insn-per-tb -cpu power9", ("+power9-vector",))
+BIG_ENDIAN_POWER8 = Machine("vsx", "qemu-ppc64 -one-insn-per-tb -cpu power8")
 MACHINES = [POWER9, BIG_ENDIAN, POWER8]
 
 
@@ -72,6 +73,30 @@ def test_the_evaluator_numbers_lanes_as_the_machine_does() -> None:
     assert re.search(r"bitcast <8 x i16> \S+ to <4 x i32>", code.lowered)
     evaluate(parse(code.lowered), "f", found, a, b)
     np.testing.assert_array_equal(found, expected)
+    code.close()
+
+
+_LOGARITHMS = """
+define void @f(ptr noalias %y, ptr noalias %x) {
+  %t = call token @llvm.tensor.load(ptr elementtype(half) %x, <2 x i32> <i32 211, i32 496>, LAYOUT, <2 x i32> ROWS)
+  %v = call <104656 x half> @llvm.tensor.tovector(token %t)
+  %w = call <104656 x half> @llvm.log10.v104656f16(<104656 x half> %v)
+  %u = call token @llvm.tensor.typeinfo(<104656 x half> %w, <2 x i32> <i32 211, i32 496>, LAYOUT)
+  call void @llvm.tensor.store(ptr elementtype(half) %y, token %u, <2 x i32> ROWS)
+  ret void
+}
+""".replace("LAYOUT", "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer").replace("ROWS", "<i32 0, i32 527>")
+
+
+@pytest.mark.parametrize("machine", [BIG_ENDIAN_POWER8, POWER8], ids=str)
+def test_constants_of_a_loop_that_needs_all_registers(machine: Machine) -> None:
+    """LLVM's elimination of copies in place of spills left a constant overwritten after the first iteration."""
+    x = np.random.default_rng(4).uniform(0.1, 50, 211 * 527).astype(np.float16)
+    y = np.zeros_like(x)
+    code = machine.compile(_LOGARITHMS)
+    code.f(y, x)
+    rows = [array.reshape(211, 527)[:, :496].astype(np.float32) for array in (y, x)]
+    np.testing.assert_allclose(rows[0], np.log10(rows[1]), rtol=2**-10, atol=2**-13)
     code.close()
 
 
