@@ -85,9 +85,7 @@ define void @f(ptr noalias %y, ptr noalias %x) {
   call void @llvm.tensor.store(ptr elementtype(half) %y, token %u, <2 x i32> ROWS)
   ret void
 }
-"""
-_LOGARITHMS = _LOGARITHMS.replace("LAYOUT", "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer")
-_LOGARITHMS = _LOGARITHMS.replace("ROWS", "<i32 0, i32 527>")
+""".replace("LAYOUT", "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer").replace("ROWS", "<i32 0, i32 527>")
 
 
 @pytest.mark.parametrize("machine", [BIG_ENDIAN_POWER8, POWER8], ids=str)
