@@ -66,6 +66,21 @@ def test_a_transposed_result(run: Run, processor: str, dtype: str, size: tuple[i
     np.testing.assert_array_equal(found.astype(np.float32), want.astype(np.float32))
 
 
+@pytest.mark.parametrize("result", ["float32", "float16", "bfloat16", "float8_e5m2"])
+def test_blocks_that_share_a_tile(run: Run, result: str) -> None:
+    """The kernel that adds up their sums converts and stores eight columns at once."""
+    m, n, k = 16, 64, 2048
+    g = Graph("f")
+    product = g.matmul(g.parameter("x", (m, k), "bfloat16"), g.parameter("w", (k, n), "bfloat16"), dtype="float32")
+    g.output(g.convert(product, result))
+    assert lowered(g.text(), "sm_90a").count("define ptx_kernel") == 2
+    x, w = integers((m, k), BF16, most=1), integers((k, n), BF16, 1, most=1)
+    dtype: Any = np.dtype(getattr(ml_dtypes, result, result))
+    *_, found = run(g.text(), x, w, np.zeros((m, n), dtype), processor="sm_90a")
+    want = (x.astype(np.float32) @ w.astype(np.float32)).astype(dtype)
+    np.testing.assert_array_equal(found.astype(np.float32), want.astype(np.float32))
+
+
 def test_a_residual_that_is_overwritten(run: Run) -> None:
     """Threads read elements that other threads of the warp overwrite."""
     m, n, k = 200, 264, 72

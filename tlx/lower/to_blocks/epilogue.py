@@ -52,8 +52,9 @@ def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
 def store_vector(b: TensorBuilder, vector: Value, address: Value, alignment: int) -> None:
     """Store a vector, the elements of which may be computed one by one."""
     assert isinstance(vector.type, VectorType)
-    elements = [b.extract_element(vector, k) for k in range(vector.type.count)]
-    b.store(vector_of(b, elements), address, alignment)
+    count, element = vector.type.count, vector.type.element
+    bits = b.cast("bitcast", vector, VectorType(count, IntType(8 * bytes_of(element))))
+    b.store(vector_of(b, [b.extract_element(bits, k) for k in range(count)]), address, alignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +262,9 @@ class Epilogue:
 
     def _put(self, result: Value, part: ResultPart, start: Value, row: int, column: int) -> None:
         """Store elements of C to the memory of the warp, some rows and columns after the thread's first one."""
-        b, size = self.b, bytes_of(part.element)
         assert isinstance(result.type, VectorType)
-        count = result.type.count
-        bits = b.cast("bitcast", result, VectorType(count, IntType(8 * size)))
-        to = b.gep(part.element, start, row * part.row_stride + column)
-        store_vector(b, bits, to, count * size)
+        to = self.b.gep(part.element, start, row * part.row_stride + column)
+        store_vector(self.b, result, to, result.type.count * bytes_of(part.element))
 
     def _wait_for_warp(self) -> None:
         self.kernel.grid.operations.subgroup_barrier(self.b, self.kernel.grid.warp)
