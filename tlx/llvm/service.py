@@ -26,6 +26,8 @@ from typing import Any, Final
 
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
+KERNEL_NAME: Final = r"tlx\.[-\w.$]+"
+"""What the names of TLX's kernels match; they contain those of the program's functions."""
 LARGE_KERNEL: Final = 16_000
 """Bytes of assembly, about 200 instructions.
 
@@ -325,7 +327,7 @@ def _large_kernels(text: bytes) -> set[str]:
     """Names of TLX's kernels whose definitions are long; none if the module has functions with `optnone` already."""
     if b"optnone" in text:
         return set()
-    kernels = re.finditer(rb"(?m)^define internal [^@\n]*@(tlx\.[-\w.$]+)\(", text)
+    kernels = re.finditer(rf"(?m)^define internal [^@\n]*@({KERNEL_NAME})\(".encode(), text)
     return {kernel[1].decode() for kernel in kernels if text.find(b"\n}", kernel.end()) - kernel.end() >= LARGE_KERNEL}
 
 

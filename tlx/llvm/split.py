@@ -18,13 +18,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.llvm.service import LARGE_KERNEL
+from tlx.llvm.service import KERNEL_NAME, LARGE_KERNEL
 
 _PART_SIZE: Final = 1 << 20
 """Least bytes of kernels in a part: LLVM compiles them in about 0.5 s, and starts in 0.1 s."""
 _MOST_PARTS: Final = 3
 _KERNEL: Final = "\ndefine internal "
-_HEADER: Final = re.compile(r"(?P<type>[^@\n]*)@(?P<name>tlx\.[-\w.$]+)(?P<rest>\(.*) \{")
+_HEADER: Final = re.compile(rf"(?P<type>[^@\n]*)@(?P<name>{KERNEL_NAME})(?P<rest>\(.*) \{{")
 _GLOBAL: Final = re.compile(r"@([-\w.$]+)")
 _SHARED_LINE: Final = re.compile(r"(?m)^(?:target|attributes|!).*$")
 _DECLARATION: Final = re.compile(r"(?m)^declare [^@\n]*@([-\w.$]+)\(.*$")
