@@ -81,18 +81,19 @@ _Call: TypeAlias = Callable[[str, list[RuntimeValue]], RuntimeValue]
 class Edges:
     """Makes the edges that leave one block."""
 
-    def __init__(self, scope: FunctionScope, blocks: dict[str, Block], block: Block) -> None:
+    def __init__(self, scope: FunctionScope, numbers: Mapping[str, int], block: Block) -> None:
         self.scope = scope
-        self._blocks = blocks
-        self._numbers = {name: number for number, name in enumerate(blocks)}
+        self._numbers = numbers
         self._from = block.name
 
     def __getitem__(self, target: str) -> Edge:
-        if target not in self._blocks:
-            raise EvaluationError(f"branch to %{target}, which is not a block of @{self.scope.function.name}")
-        phis = self._blocks[target].phis
+        function = self.scope.function
+        if target not in self._numbers:
+            raise EvaluationError(f"branch to %{target}, which is not a block of @{function.name}")
+        number = self._numbers[target]
+        phis = function.blocks[number].phis
         sources = [self.scope.slot(self._incoming(phi)) for phi in phis]
-        return Edge(self._numbers[target], sources, [self.scope.result(phi) for phi in phis])
+        return Edge(number, sources, [self.scope.result(phi) for phi in phis])
 
     def _incoming(self, phi: Instruction) -> Operand:
         for value, block in phi.incoming:
@@ -183,13 +184,13 @@ def compile_function(context: MachineContext, function: Function) -> FunctionCod
         EvaluationError: The evaluator does not support an instruction; the error has its location.
     """
     scope = FunctionScope(context, function)
-    blocks = {b.name: b for b in function.blocks}
-    codes = [_compile_block(scope, block, blocks) for block in function.blocks]
+    numbers = {block.name: number for number, block in enumerate(function.blocks)}
+    codes = [_compile_block(scope, block, numbers) for block in function.blocks]
     copies = byval_copies(context.layout, function.name, [(a.type, a.attributes) for a in function.arguments])
     return FunctionCode(function, codes, scope.template, scope.arguments, copies)
 
 
-def _compile_block(scope: FunctionScope, block: Block, blocks: dict[str, Block]) -> BlockCode:
+def _compile_block(scope: FunctionScope, block: Block, numbers: Mapping[str, int]) -> BlockCode:
     code = BlockCode(block.name)
     for instruction in block.instructions:
         if instruction.opcode in ("phi", "#dbg"):
@@ -201,7 +202,7 @@ def _compile_block(scope: FunctionScope, block: Block, blocks: dict[str, Block])
                     code.steps.append(step)
                     code.instructions.append(instruction)
             if instruction.is_terminator:
-                code.exit = terminator(Edges(scope, blocks, block), instruction)
+                code.exit = terminator(Edges(scope, numbers, block), instruction)
                 code.terminator = instruction
         except EvaluationError as error:
             error.span = error.span or instruction.span
