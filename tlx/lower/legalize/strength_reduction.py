@@ -65,7 +65,7 @@ from tlx.lower.legalize.conversions import (
     works_on_float_pairs,
 )
 from tlx.lower.legalize.elementwise import emit_elementwise
-from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either, lanes_of
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, branch_if_any_lane, lanes_of
 from tlx.lower.legalize.math.division import quotients, rounded_ratios
 from tlx.lower.legalize.math.division_cases import quotients_by_case
 from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
@@ -122,7 +122,7 @@ def divide_registers(
     for numerator in numerators:
         rare = b.binary("or", rare, bits.outside_numerator_range(numerator))
     divisors = [divisor] * len(numerators)
-    return either(
+    return branch_if_any_lane(
         lanes,
         rare,
         lambda: divided(b, target, _DIVISION, element, numerators, divisors),
@@ -183,7 +183,7 @@ def _divided_by_estimates(
     )
     far = _RangeChecks(b, I32, 1).outside_divisor_range(_single(b, b.extract_element(divisor, 0)))
     divisors = [divisor] * len(numerators)
-    return either(
+    return branch_if_any_lane(
         single,
         b.binary("or", rare, far),
         lambda: divided(b, target, _DIVISION, FLOAT, numerators, divisors),
@@ -233,7 +233,7 @@ def _rounded_quotients(
         return [convert_register(b, target, "fptrunc", quotient, FLOAT, to) for quotient in exact]
 
     is_rare = b.icmp("ne", _single(b, total), zero(VectorType(1, I32)))
-    return either(LaneArithmetic(b, 1, FLOAT), is_rare, by_instruction, lambda: results)
+    return branch_if_any_lane(LaneArithmetic(b, 1, FLOAT), is_rare, by_instruction, lambda: results)
 
 
 def _larger(b: Builder, x: Value, y: Value) -> Value:
@@ -350,7 +350,7 @@ def _divided_bfloats(
     if target.float_instructions is None:
         return quotients_by_case(operands, divide)
     extremes = Extremes.of(operands)
-    return either(extremes.lanes, extremes.may_have_subnormal_quotients(), careful, divide)
+    return branch_if_any_lane(extremes.lanes, extremes.may_have_subnormal_quotients(), careful, divide)
 
 
 def _bfloat_operands(

@@ -361,7 +361,7 @@ def two_sum(lanes: LaneArithmetic, first: Value, second: Operand) -> tuple[Value
     return total, lanes.add(lanes.sub(first, lanes.sub(total, part)), lanes.sub(second, part))
 
 
-def either(
+def branch_if_any_lane(
     lanes: LaneArithmetic, rare: Value, slow: Callable[[], list[Value]], fast: Callable[[], list[Value]]
 ) -> list[Value]:
     """The values of `slow` if any lane is rare, otherwise those of `fast`.
@@ -373,24 +373,24 @@ def either(
         fast: Emits the code if no lane is rare; returns as many registers.
     """
     b = lanes.b
-    is_any, end = _any_lane(lanes, rare), split_block(b.function, b.block, b.index, "rare.end")
+    is_any, end = any_lane(lanes, rare), split_block(b.function, b.block, b.index, "rare.end")
     before = b.block
     do = b.new_block("rare.do", before)
     otherwise = b.new_block("rare.not", do)
     b.at_end(before)
     b.branch_if(is_any, do, otherwise)
-    ways: list[tuple[list[Value], Block]] = []
+    paths: list[tuple[list[Value], Block]] = []
     for block, emit in ((do, slow), (otherwise, fast)):
         b.at_end(block)
         values = emit()
-        ways.append((values, b.block))
+        paths.append((values, b.block))
         b.branch(end)
     b.block, b.index = end, 0
-    (rare_values, rare_end), (values, values_end) = ways
+    (rare_values, rare_end), (values, values_end) = paths
     return [b.phi(v.type, [(r, rare_end), (v, values_end)]) for r, v in zip(rare_values, values, strict=True)]
 
 
-def where_any(
+def replace_rare_lanes(
     lanes: LaneArithmetic, rare: Value, fast: Sequence[Value], slow: Callable[[], Sequence[Value]]
 ) -> list[Value]:
     """The values of `fast`, in the rare lanes those of `slow`.
@@ -402,7 +402,7 @@ def where_any(
         slow: Emits the slow path; returns as many registers.
     """
     b = lanes.b
-    is_any, end = _any_lane(lanes, rare), split_block(b.function, b.block, b.index, "rare.end")
+    is_any, end = any_lane(lanes, rare), split_block(b.function, b.block, b.index, "rare.end")
     before = b.block
     do = b.new_block("rare.do", before)
     b.at_end(before)
@@ -415,5 +415,6 @@ def where_any(
     return [b.phi(f.type, [(f, before), (c, done)]) for f, c in zip(fast, chosen, strict=True)]
 
 
-def _any_lane(lanes: LaneArithmetic, rare: Value) -> Value:
-    return lanes.b.icmp("ne", lanes.b.cast("bitcast", rare, IntType(lanes.count)), 0)
+def any_lane(lanes: LaneArithmetic, mask: Value) -> Value:
+    """An i1, true if some lane of a vector of i1 is."""
+    return lanes.b.icmp("ne", lanes.b.cast("bitcast", mask, IntType(lanes.count)), 0)

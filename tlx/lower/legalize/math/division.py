@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, branch_if_any_lane
 from tlx.lower.legalize.math.division_cases import quotients_by_case
 from tlx.lower.legalize.math.division_operands import DivisionOperands, with_sign_of_quotient
 from tlx.lower.legalize.registers import emit_interleaved
@@ -91,7 +91,7 @@ def _quotients_by_instructions(
         bits = lanes.bits(instructions.scale(b, ratio.quotient, ratio.exponent))
         return lanes.from_bits(with_sign_of_quotient(lanes, bits, *ratio.signed))
 
-    return either(
+    return branch_if_any_lane(
         lanes,
         rare,
         lambda: _rounded(lanes, instructions, ratios),

@@ -24,7 +24,8 @@ from tlx.ir.instructions import Block
 from tlx.ir.rewrite import split_block
 from tlx.ir.types import I32
 from tlx.ir.values import Value, const_int
-from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes, any_lane
+from tlx.lower.legalize.math.arithmetic import any_lane
+from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
 from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients, cases_of, scale_exponent
 
 _NEXT: Final = {
@@ -137,11 +138,11 @@ def _first_case(operands: DivisionOperands, extremes: Extremes) -> Value:
         for exponent in (least, least + scale_exponent(operands.floats))
     )
 
-    def either(condition: Value, case: DivisionCase | Value, otherwise: DivisionCase | Value) -> Value:
+    def select_case(condition: Value, case: DivisionCase | Value, otherwise: DivisionCase | Value) -> Value:
         first, second = (_remembered(x) if isinstance(x, DivisionCase) else x for x in (case, otherwise))
         return b.select(condition, first, second)
 
-    normal = either(is_subnormal, DivisionCase.NORMAL_DIVISORS, cases_of(lanes)[0])
-    low = either(is_subnormal, DivisionCase.ANY, DivisionCase.NORMAL_NUMBERS)
-    special = either(is_low, DivisionCase.ANY, DivisionCase.NORMAL_QUOTIENTS)
-    return either(is_special, special, either(is_lower, low, normal))
+    normal = select_case(is_subnormal, DivisionCase.NORMAL_DIVISORS, cases_of(lanes)[0])
+    low = select_case(is_subnormal, DivisionCase.ANY, DivisionCase.NORMAL_NUMBERS)
+    special = select_case(is_low, DivisionCase.ANY, DivisionCase.NORMAL_QUOTIENTS)
+    return select_case(is_special, special, select_case(is_lower, low, normal))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import zip_longest
 
-from tlx.ir.types import DOUBLE, FLOAT, IntType
+from tlx.ir.types import DOUBLE, FLOAT
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic
 
@@ -76,11 +76,6 @@ class DivisionOperands:
             bound = _extreme(words, "smax", divisor, words.word(less + words.sign_bit))
             masks.append(words.b.icmp("slt", numerator, words.integer_op("sub", bound, less)))
         return reduce(partial(words.b.binary, "or"), masks)
-
-
-def any_lane(lanes: LaneArithmetic, mask: Value) -> Value:
-    """An i1, true if some lane of a vector of i1 is."""
-    return lanes.b.icmp("ne", lanes.b.cast("bitcast", mask, IntType(lanes.count)), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.arithmetic import LaneArithmetic, either
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, branch_if_any_lane
 from tlx.lower.legalize.math.scaled_division import raised_magnitude
 from tlx.lower.legalize.registers import emit_interleaved
 
@@ -36,7 +36,7 @@ def products_by_small_factors(
     b, least = lanes.b, 2.0 ** (1 - lanes.bias)
     rare = reduce(partial(b.binary, "or"), [lanes.compare("olt", factor, least) for factor, _ in pairs])
     slow = [partial(_product, lanes, factor, number) for factor, number in pairs]
-    return either(lanes, rare, lambda: emit_interleaved(b, slow), multiply)
+    return branch_if_any_lane(lanes, rare, lambda: emit_interleaved(b, slow), multiply)
 
 
 def _product(lanes: LaneArithmetic, factor: Value, number: Value) -> Value:

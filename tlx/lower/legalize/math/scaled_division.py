@@ -61,8 +61,8 @@ from typing import Final
 
 from tlx.ir.types import DOUBLE
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.arithmetic import LaneArithmetic
-from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes, any_lane, extreme_words
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, any_lane
+from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes, extreme_words
 from tlx.lower.legalize.registers import emit_interleaved
 
 _LOWERED: Final = 64

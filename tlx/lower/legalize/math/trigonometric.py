@@ -63,9 +63,9 @@ from tlx.lower.legalize.math.arithmetic import (
     fast_two_sum,
     hex_floats,
     horner,
+    replace_rare_lanes,
     round_to_step,
     two_sum,
-    where_any,
 )
 
 HUGE: Final = 2.0**20
@@ -274,7 +274,7 @@ def _sine_and_cosine(lanes: LaneArithmetic, magnitude: Value) -> tuple[Value, Va
 def _reduced_double(lanes: LaneArithmetic, magnitude: Value) -> ReducedArgument:
     fast = cody_waite(lanes, magnitude)
     huge = lanes.compare("oge", magnitude, HUGE)
-    n, high, low = where_any(lanes, huge, fast.values, lambda: payne_hanek(lanes, magnitude).values)
+    n, high, low = replace_rare_lanes(lanes, huge, fast.values, lambda: payne_hanek(lanes, magnitude).values)
     return ReducedArgument(n, high, low)
 
 
@@ -284,7 +284,7 @@ def _reduced_single(lanes: LaneArithmetic, magnitude: Value) -> ReducedArgument:
     wide = b.cast("fpext", magnitude, doubles.floats)
     fast = cody_waite_single(doubles, wide)
     huge = lanes.compare("oge", magnitude, HUGE)
-    n, high = where_any(lanes, huge, fast.values, lambda: payne_hanek_single(doubles, wide).values)
+    n, high = replace_rare_lanes(lanes, huge, fast.values, lambda: payne_hanek_single(doubles, wide).values)
     return ReducedArgument(b.cast("trunc", n, lanes.words), b.cast("fptrunc", high, lanes.floats), None)
 
 
