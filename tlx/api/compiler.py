@@ -306,7 +306,7 @@ def _lowered_and_compiled(compilation: Compilation) -> _Code:
     from tlx.ir.builder import GOMP_PARALLEL
     from tlx.ir.transform import collect_constructors
     from tlx.llvm.codegen import CodegenError, emit_objects
-    from tlx.llvm.judge import check_module
+    from tlx.llvm.verification import check_module
     from tlx.target.target import matrix_emulations
 
     options = compilation.options

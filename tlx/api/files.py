@@ -116,7 +116,7 @@ def ir_of(data: bytes, path: str, threads: Threads | GridUnit = "none", reading:
     if (translated := translation(data, path, threads, reading)) is not None:
         return str(translated)
     if data.startswith(_BITCODE):
-        from tlx.llvm.judge import disassemble
+        from tlx.llvm.verification import disassemble
 
         data = disassemble(data, name)
     text = decode(data, name)

@@ -85,7 +85,7 @@ def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: 
     """
     from tlx.api import files
     from tlx.ir.parser.module import parse
-    from tlx.llvm import judge
+    from tlx.llvm import verification
     from tlx.lower import pipeline
 
     text = files.read_ir(file, reading=reading)
@@ -93,7 +93,7 @@ def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: 
     pipeline.verify(parse(text, name))
     module = parse(text, name)
     module = _with_matrices(module) if form == "matrix" else _with_tensors(module)
-    judge.check_module(module, "convert")
+    verification.check_module(module, "convert")
     files.write_output(output, str(module))
 
 

@@ -41,13 +41,13 @@ def _errors(path: str, reading: InputFormat) -> list[TlxError]:
 
 def _rule_errors(path: str, reading: InputFormat) -> Sequence[TlxError]:
     from tlx.api import files
-    from tlx.llvm import judge
+    from tlx.llvm import verification
     from tlx.lower import pipeline
 
     text = files.read_ir(path, reading=reading)
     name = files.ir_name(path, reading)
     if not pipeline.has_work(text):
-        judge.check_text(text, name)
+        verification.check_text(text, name)
         return []
     from tlx.ir.parser.module import parse
     from tlx.ir.tensors.inference import collect_errors

@@ -170,9 +170,9 @@ def _checked(text: str, name: str, target: str, options: Options, runs: int) -> 
 def _is_verified(file: str, verify_each: bool | None) -> bool:
     """Whether LLVM will probably verify a file, by its size."""
     from tlx.api import files
-    from tlx.lower.pipeline import UNJUDGED_SIZE
+    from tlx.lower.pipeline import UNVERIFIED_SIZE
 
-    return files.file_size(file) <= UNJUDGED_SIZE if verify_each is None else verify_each
+    return files.file_size(file) <= UNVERIFIED_SIZE if verify_each is None else verify_each
 
 
 def _emitted(text: str, name: str, emission: _Emission, options: Options) -> str | bytes:
@@ -182,7 +182,7 @@ def _emitted(text: str, name: str, emission: _Emission, options: Options) -> str
     if kind == "ll" and level is None:
         return with_platform(text, options.triple) if options.triple else text
     from tlx.llvm.codegen import CodegenError, emit_code
-    from tlx.llvm.judge import check_text
+    from tlx.llvm.verification import check_text
     from tlx.lower.options import STAGE_NAMES
     from tlx.target.target import matrix_emulations
 

@@ -2,7 +2,7 @@
 
 process    client of the LLVM process, which answers requests through pipes
 service    the script that runs LLVM there
-judge      verification of a text or a module, with errors at the user's file, line and column
+verification  parses and verifies a text or a module, with errors at the user's file, line and column
 codegen    optimised IR, bitcode, assembly and object files; names of CPUs and features
 split      parts of a large module, which are compiled at the same time
 loader     loads an object file into this process

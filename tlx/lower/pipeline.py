@@ -49,7 +49,7 @@ STAGES: Final = (
     PipelineStep("to-tiles", "Lower2DToTiles", _to_tiles_or_blocks),
     PipelineStep("legalize", "LegalizeTiles", legalize),
 )
-UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times TLX's time
+UNVERIFIED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times TLX's time
 _DEFAULT: Final = Options()
 
 
@@ -142,7 +142,7 @@ def lower_text(
     options: Options = _DEFAULT,
     is_compiled: bool = False,
 ) -> str:
-    """Lower LLVM assembly; a text without work (`has_work`) is returned unchanged, judged if it is small.
+    """Lower LLVM assembly; a text without work (`has_work`) is returned unchanged, verified if it is small.
 
     Arguments as for `lower`.
 
@@ -153,7 +153,7 @@ def lower_text(
         if target != "native":
             has_features = options.features or options.cpu or added_features(target)  # else any architecture will do
             _resolved(target, options, (options.triple or triple_of(text)) if has_features else "")
-        _judge_untouched(text, filename, options)
+        _verify_untouched(text, filename, options)
         return text
     from tlx.ir.parser.module import needs_lowering, parse
 
@@ -291,7 +291,7 @@ def verify(module: Module) -> None:
     """
     from tlx.ir.tensors.calls import canonicalise
     from tlx.ir.tensors.inference import verify_tensors
-    from tlx.llvm.judge import check_module
+    from tlx.llvm.verification import check_module
 
     verify_tensors(module)
     canonicalise(module)
@@ -329,10 +329,10 @@ def _run_kernel(module: Module, name: str, constant: bytes, offset: int, size: i
     return bytes(result[gap : gap + size])
 
 
-def _judge_untouched(text: str, filename: str, options: Options) -> None:
+def _verify_untouched(text: str, filename: str, options: Options) -> None:
     """Have LLVM verify a text that is returned unchanged, unless it is large: only verifying would take time."""
-    if options.verify_each or (options.verify_each is None and len(text) <= UNJUDGED_SIZE):
-        from tlx.llvm.judge import check_text
+    if options.verify_each or (options.verify_each is None and len(text) <= UNVERIFIED_SIZE):
+        from tlx.llvm.verification import check_text
 
         check_text(text, filename)
     elif options.verify_each is None:
@@ -378,7 +378,7 @@ def _canonicalise(module: Module, _context: LoweringContext) -> Module:
 def _verify_step(module: Module, step: PipelineStep, options: Options) -> None:
     """Have LLVM verify the output of a step; the next stage, if there is one, checks the rules of tensors."""
     from tlx.ir.tensors.inference import verify_tensors
-    from tlx.llvm.judge import check_module
+    from tlx.llvm.verification import check_module
 
     if step.name == "canonicalise":
         check_module(module)

@@ -17,7 +17,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, HALF, FloatType
-from tlx.llvm.judge import check_module
+from tlx.llvm.verification import check_module
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
 

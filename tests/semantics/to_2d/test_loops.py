@@ -9,7 +9,7 @@ from tests.semantics.to_2d.cases import DENSE, load, lower, numbers, product, sa
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse_fully
-from tlx.llvm.judge import check_module
+from tlx.llvm.verification import check_module
 from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
 from tlx.target.lookup import find_target

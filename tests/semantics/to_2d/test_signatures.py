@@ -10,7 +10,7 @@ from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
-from tlx.llvm.judge import check_module
+from tlx.llvm.verification import check_module
 from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.pipeline import lower
 

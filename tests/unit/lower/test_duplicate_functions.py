@@ -12,7 +12,7 @@ from tlx.ir.functions import DuplicateFunction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.calls import canonicalise
-from tlx.llvm.judge import judge
+from tlx.llvm.verification import verify
 from tlx.lower import pipeline
 from tlx.lower.options import Options, Step
 from tlx.lower.pipeline import lower, lower_text
@@ -107,7 +107,7 @@ def test_llvm_verifies_declarations_of_duplicates() -> None:
     canonicalise(module)
     text = module.without_duplicates()
     assert (text.count("define "), text.count("declare void @product")) == (1, 2)
-    assert judge(text) is None
+    assert verify(text) is None
 
 
 @pytest.mark.parametrize("verify", [None, True])

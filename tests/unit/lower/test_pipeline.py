@@ -41,14 +41,14 @@ def test_text_without_tensors_passes_through() -> None:
     assert lower_text(PLAIN) is PLAIN
 
 
-def test_text_without_tensors_is_judged() -> None:
+def test_text_without_tensors_is_verified() -> None:
     with pytest.raises(ParseError):
         lower_text("define garbage")
     assert lower_text("define garbage", options=Options(verify_each=False)) == "define garbage"
 
 
-def test_large_text_without_tensors_is_judged_only_on_request() -> None:
-    text = "define garbage\n".ljust(pipeline.UNJUDGED_SIZE, ";")
+def test_large_text_without_tensors_is_verified_only_on_request() -> None:
+    text = "define garbage\n".ljust(pipeline.UNVERIFIED_SIZE, ";")
     with pytest.raises(ParseError):
         lower_text(text)
     text += ";"
@@ -64,9 +64,9 @@ def test_large_text_without_tensors_is_judged_only_on_request() -> None:
     assert not list(silent)
 
 
-def test_large_text_with_tensors_is_judged() -> None:
+def test_large_text_with_tensors_is_verified() -> None:
     with pytest.raises(ParseError):
-        lower_text(SQUARE + "define void @garbage() {\n  nonsense\n}\n".ljust(pipeline.UNJUDGED_SIZE, ";"))
+        lower_text(SQUARE + "define void @garbage() {\n  nonsense\n}\n".ljust(pipeline.UNVERIFIED_SIZE, ";"))
 
 
 def test_a_module_without_tensors_passes_through() -> None:

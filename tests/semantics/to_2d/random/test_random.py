@@ -13,7 +13,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.tensors.calls import canonicalise
-from tlx.llvm.judge import check_module
+from tlx.llvm.verification import check_module
 from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
 from tlx.target.lookup import find_target

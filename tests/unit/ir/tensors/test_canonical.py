@@ -13,7 +13,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.tensors.calls import canonical_name, canonicalise, declare_overload
 from tlx.ir.tensors.inference import analyse, collect_errors
 from tlx.ir.types import FLOAT, I8, I32, PTR, TOKEN, VOID, PointerType, Type, VectorType
-from tlx.llvm import judge
+from tlx.llvm import verification
 
 
 def canonical(text: str) -> str:
@@ -25,7 +25,7 @@ def canonical(text: str) -> str:
 @pytest.mark.parametrize("text", [PROPOSAL, opaque(PROPOSAL)])
 def test_canonical_form_is_accepted_by_llvm_and_stable(text: str) -> None:
     result = canonical(text)
-    judge.check_text(result, "<canonical>")
+    verification.check_text(result, "<canonical>")
     assert canonical(result) == result
 
 
@@ -40,7 +40,7 @@ def test_canonical_form_is_accepted_by_other_llvms(tool: str, is_typed: bool, tm
     again = parse(printed.stdout)
     assert collect_errors(again) == []
     canonicalise(again)
-    judge.check_text(str(again), "<canonical>")
+    verification.check_text(str(again), "<canonical>")
 
 
 def test_canonical_text() -> None:
@@ -91,7 +91,7 @@ define void @f(ptr %p) {{
     assert "(...)" not in result
     assert "(ptr, i32)" not in result
     assert "declare void @other()" in result
-    judge.check_text(result, "<canonical>")
+    verification.check_text(result, "<canonical>")
 
 
 def test_element_types_in_names_become_attributes() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tlx.ir.parser.module import parse
 from tlx.ir.transform import add_constructor
-from tlx.llvm.judge import check_text
+from tlx.llvm.verification import check_text
 
 _FUNCTION = "define void @start() {\n  ret void\n}\ndefine void @other() {\n  ret void\n}\n"
 _ENTRY = "{ i32, ptr, ptr } { i32 65535, ptr @start, ptr null }"

@@ -11,7 +11,7 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse_fully
 from tlx.ir.transform import LoopRegion, can_inline, inline_call, loop_region, outline_region
-from tlx.llvm.judge import check_module
+from tlx.llvm.verification import check_module
 
 PROGRAM = """
 define internal void @add(ptr %p, i64 %count, float %x) {

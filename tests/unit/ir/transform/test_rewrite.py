@@ -27,7 +27,7 @@ from tlx.ir.rewrite import (
 )
 from tlx.ir.types import FLOAT, I8, I32, LABEL, VOID, FunctionType, PointerType, VectorType
 from tlx.ir.values import Local, const_int
-from tlx.llvm.judge import check_text
+from tlx.llvm.verification import check_text
 
 OPTS = {"opt-14": ["-enable-new-pm=0", "-verify"], "opt-19": ["-passes=verify"]}
 

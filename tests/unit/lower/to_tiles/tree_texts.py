@@ -16,7 +16,7 @@ from tlx.evaluate import Machine
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.tensors.calls import canonicalise
-from tlx.llvm.judge import check_module
+from tlx.llvm.verification import check_module
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize import legalize
 from tlx.lower.options import Options

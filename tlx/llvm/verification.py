@@ -107,7 +107,7 @@ def check_text(
         VerifyError: LLVM's verifier rejects it.
         LLVMCrashError: LLVM crashed.
     """
-    rejection = _judged(text, source_name)
+    rejection = _verify_named(text, source_name)
     if rejection is None:
         return
     source = user_source or Source(source_name, text)
@@ -132,11 +132,11 @@ def check_module(module: Module, stage: str | None = None) -> None:
     name = module.source.name
     if (
         any(isinstance(item, DuplicateFunction) for item in module.items)
-        and _judged(module.without_duplicates(), name) is None
+        and _verify_named(module.without_duplicates(), name) is None
     ):
         return
     text = str(module)
-    rejection = _judged(text, name)
+    rejection = _verify_named(text, name)
     if rejection is None:
         return
     user_spans = [span for offset in rejection.offsets if (span := user_span(module, offset))]
@@ -154,7 +154,7 @@ def _cause(error: TlxError, source: Source) -> TlxError:
     return root_cause(error, source) if isinstance(error, ParseError) else error
 
 
-def judge(text: str) -> Rejection | None:
+def verify(text: str) -> Rejection | None:
     """Have LLVM verify a text: None if it accepts the text.
 
     Spellings of older LLVMs that the current one cannot read (`inrange` before an index, `byval` without a type) are
@@ -168,13 +168,13 @@ def judge(text: str) -> Rejection | None:
         llvm().ask("check", text)
     except LLVMRejectedError as rejected:
         upgraded = upgrade_ir(text) if rejected.kind == "parse" else text
-        return judge(upgraded) if upgraded != text else _rejection(rejected, text)
+        return verify(upgraded) if upgraded != text else _rejection(rejected, text)
     return None
 
 
-def _judged(text: str, name: str) -> Rejection | None:
+def _verify_named(text: str, name: str) -> Rejection | None:
     try:
-        return judge(text)
+        return verify(text)
     except LLVMCrashError as crash:
         message = "LLVM crashed while parsing or verifying the module, which is probably malformed"
         raise LLVMCrashError(f"{message}: {crash.message}", name=name) from None

@@ -1,4 +1,4 @@
-"""LLVM as the judge: verdicts, locations, old spellings, crashes."""
+"""Verification by LLVM: rejections, locations, old spellings, crashes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import pytest
 
 from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
 from tlx.ir.parser.module import parse
-from tlx.llvm import judge
-from tlx.llvm.judge import escape_nul, upgrade_ir
+from tlx.llvm import verification
+from tlx.llvm.verification import escape_nul, upgrade_ir
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
 
 
 def rendered(text: str, **arguments: str) -> str:
     with pytest.raises(TlxError) as error:
-        judge.check_text(text, "f.ll", **arguments)  # pyright: ignore[reportArgumentType]
+        verification.check_text(text, "f.ll", **arguments)  # pyright: ignore[reportArgumentType]
     return error.value.render()
 
 
 def test_right_text_passes() -> None:
-    judge.check_text("define void @f() {\n  ret void\n}\n")
+    verification.check_text("define void @f() {\n  ret void\n}\n")
 
 
 def test_parse_errors_have_llvms_location() -> None:
@@ -37,7 +37,7 @@ def test_the_verifiers_instructions_are_located() -> None:
         "  %y = add   i32 %x, 1 ; why\n  ret i32 %y\n}\n"
     )
     with pytest.raises(VerifyError) as error:
-        judge.check_text(text, "f.ll")
+        verification.check_text(text, "f.ll")
     assert error.value.span
     assert error.value.span.place == "f.ll:7:3"
     assert [note.span.place for note in error.value.notes if note.span] == ["f.ll:4:3"]
@@ -52,7 +52,7 @@ def test_errors_name_the_stage() -> None:
 def test_locations_are_those_of_the_users_text() -> None:
     source = Source("user.ll", "bar")
     with pytest.raises(ParseError) as error:
-        judge.check_text("foo", user_source=source)
+        verification.check_text("foo", user_source=source)
     assert error.value.render() == "user.ll:1:1: error: expected top-level entity\nbar\n^"
 
 
@@ -61,7 +61,7 @@ def test_locations_in_a_changed_module_are_those_of_its_source() -> None:
     module = parse(text, "f.ll")
     module.functions[0].entry.instructions[0].lead = "\n\n\n  "
     with pytest.raises(ParseError) as error:
-        judge.check_module(module)
+        verification.check_module(module)
     assert error.value.span
     assert error.value.span.place == "f.ll:3:19"
 
@@ -71,7 +71,7 @@ def test_locations_between_functions() -> None:
     module = parse(text, "f.ll")
     module.functions[0].entry.instructions[0].lead = "\n\n\n  "
     with pytest.raises(ParseError) as error:
-        judge.check_module(module)
+        verification.check_module(module)
     assert error.value.span
     assert error.value.span.place == "f.ll:4:17"
 
@@ -80,7 +80,7 @@ def test_errors_of_a_stage_show_its_text_and_the_source() -> None:
     module = parse("define void @f() {\n  ret void ; @llvm.tensor.x\n}\n", "f.ll")
     module.functions[0].entry.instructions[0].text = "br label %u"
     with pytest.raises(ParseError) as error:
-        judge.check_module(module, "to-2d")
+        verification.check_module(module, "to-2d")
     assert error.value.render().splitlines()[0].startswith("f.ll after to-2d:2:12: error: LLVM rejects")
     assert [note.span.place for note in error.value.notes if note.span] == ["f.ll:2:3"]
 
@@ -106,7 +106,7 @@ def test_old_spellings(old: str, new: str) -> None:
 
 
 def test_text_after_a_nul_is_read() -> None:
-    judge.check_text('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
+    verification.check_text('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
     assert rendered("@g = global i8 0 \0\nfoo").startswith("f.ll:2:1: error:")
     assert escape_nul('c"a\0b"\0; "\0') == 'c"a\\00b" ; " '
 
@@ -121,9 +121,9 @@ def test_bitcode_is_disassembled_or_refused() -> None:
     from tlx.llvm.codegen import emit_code
 
     bitcode = emit_code("define void @f() {\n  ret void\n}\n", "bc")
-    assert b"define void @f()" in judge.disassemble(bitcode, "f.bc")
+    assert b"define void @f()" in verification.disassemble(bitcode, "f.bc")
     with pytest.raises(UsageError, match=r"f\.bc: error: invalid bitcode"):
-        judge.disassemble(bitcode[:64], "f.bc")
+        verification.disassemble(bitcode[:64], "f.bc")
 
 
 def test_llvm_may_crash_and_the_next_question_is_answered() -> None:
@@ -137,8 +137,8 @@ def test_llvm_may_crash_and_the_next_question_is_answered() -> None:
 
 def test_large_texts_reach_llvm_whole() -> None:
     filler = "; é\n" * 2_000_000
-    judge.check_text(f"{filler}@g = global i8 0\n")
+    verification.check_text(f"{filler}@g = global i8 0\n")
     with pytest.raises(ParseError) as error:
-        judge.check_text(f"{filler}@g = global i8 %x\n", "f.ll")
+        verification.check_text(f"{filler}@g = global i8 %x\n", "f.ll")
     assert error.value.span
     assert error.value.span.place == "f.ll:2000001:16"
