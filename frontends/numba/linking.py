@@ -18,8 +18,8 @@ import numpy as np
 import tlx
 from tlx.api.call import array_address
 from tlx.diagnostics import UsageError
-from tlx.llvm.verification import escape_nul, upgrade_ir
 from tlx.llvm.loader import RUNTIME_FUNCTIONS, LoadedObject, runtime_object
+from tlx.llvm.verification import escape_nul, upgrade_ir
 from tlx.target.host import best_target, host_caches, native_target
 from tlx.target.target import Target, targets
 

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.lower.knobs import DescribedKnobSource, FirstKnobSource, KnobSource, no_knobs
 from tlx.lower.options import Options
+from tlx.target.discovery import target_entry_points
 from tlx.target.machine import machine_facts
-from tlx.target.modules import target_entry_points
 
 if TYPE_CHECKING:
     from tlx.target.target import Target

@@ -9,6 +9,6 @@ measure       compiles, checks and times one workload, its peak and its peers
 scaling       speed on several threads against that of independent threads
 report        results as JSON, text and Markdown; comparison with performance bars and earlier results
 plot          results as plots
-setting       what the options select and set
+settings      what the options select and set
 command       the actions of `tlx bench`
 """

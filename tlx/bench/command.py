@@ -11,7 +11,7 @@ from tlx.api import files
 from tlx.bench.devices import command as devices
 from tlx.bench.models import command as models
 from tlx.bench.paper import command as paper
-from tlx.bench.setting import Setting, Watch, WorkloadSelection, unwatched
+from tlx.bench.settings import BenchSettings, ShowProgress, WorkloadSelection, without_progress
 from tlx.diagnostics import UsageError
 from tlx.target.host import cpu_flags
 from tlx.tuning import machine
@@ -38,7 +38,7 @@ def show(choice: WorkloadSelection, echo: Echo, target: str = "native") -> None:
         echo(work.name)
 
 
-def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch = unwatched) -> bool:
+def run(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: ShowProgress = without_progress) -> bool:
     """Measure, or read earlier reports, and print, write and plot the results.
 
     Args:
@@ -124,7 +124,7 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
     return workloads.select_workloads(choice.rows, choice.types, choice.sizes, choice.variants)
 
 
-def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> dict[str, Any]:
+def _measured(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: ShowProgress) -> dict[str, Any]:
     from tlx.bench import measure, report
     from tlx.bench.measure import open_session
 

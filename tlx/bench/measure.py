@@ -17,7 +17,7 @@ from tlx.api.files import os_error_text
 from tlx.bench import peaks
 from tlx.bench.peers import base
 from tlx.bench.peers.base import LibraryPaths, Peer
-from tlx.bench.setting import Setting
+from tlx.bench.settings import BenchSettings
 from tlx.diagnostics import TlxError, UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import KnobSource, no_knobs
@@ -282,7 +282,7 @@ class Session:
     absent: dict[str, str]
 
 
-def open_session(setting: Setting) -> Session:
+def open_session(setting: BenchSettings) -> Session:
     """Pin this process, load the libraries, and measure the bandwidth of the memory.
 
     Raises:

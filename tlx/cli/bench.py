@@ -143,7 +143,7 @@ def bench(
         _check_unused("--sweep measures register tiles only, and does", {"--peers": peers, "--plot": plot})
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     knob_settings = knob_source(tile, knobs, tuned)
-    setting = command.Setting(
+    setting = command.BenchSettings(
         target,
         names,
         peers_path,

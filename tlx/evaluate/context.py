@@ -29,7 +29,7 @@ from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import Type
 from tlx.ir.values import Local
 from tlx.ir.values import Value as Operand
-from tlx.target.modules import semantics_modules
+from tlx.target.discovery import semantics_modules
 
 Frame: TypeAlias = list[Any]
 Step: TypeAlias = Callable[[Frame], None]

@@ -55,14 +55,14 @@ class LoweringContext:
         generated = is_kernel(module, function)
         if generated or not (self.options.cpu or self.options.features):
             target = target.for_features(attributes.get("target-features", ""))
-        return target if generated else without_unfit_vectors(target, function)
+        return target if generated else without_unsuitable_vectors(target, function)
 
     def _version(self, name: str | None) -> Target:
         """The version of the target with that name, else the target."""
         return next((version for version in self.target.versions if version.name == name), self.target)
 
 
-def without_unfit_vectors(target: Target, function: Function) -> Target:
+def without_unsuitable_vectors(target: Target, function: Function) -> Target:
     """A target without its vectors if they do not hold the floats of a function: LLVM takes minutes for those."""
     if not target.scalar_floats or target.scalar_floats.isdisjoint(re.findall(r"\w+", str(function))):
         return target
@@ -91,12 +91,12 @@ def is_kernel(module: Module, function: Function) -> bool:
     return module.function_attributes(function.signature).get(STAGE_ATTRIBUTE) == "tiles"
 
 
-def is_nest(module: Module, function: Function) -> bool:
+def is_kernel_nest(module: Module, function: Function) -> bool:
     """Whether a function is a loop nest around kernels, into which stage 3 may inline them."""
     return module.function_attributes(function.signature).get(STAGE_ATTRIBUTE) == NEST_STAGE
 
 
-def wants_target(module: Module, function: Function) -> bool:
+def requests_features(module: Module, function: Function) -> bool:
     """Whether a function requests the target's features."""
     return module.function_attributes(function.signature).get("tlx-features") == "target"
 

@@ -40,7 +40,7 @@ from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.target.hardware import BlockCosts, CoreModel, drawn_cycles
+from tlx.target.hardware import BlockCosts, CoreModel, randomized_cycles
 from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
@@ -258,7 +258,7 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
         cycles += _by_columns(shape, core, mr)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
-        cycles = drawn_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
+        cycles = randomized_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
         return cycles, -(mr * nv), abs(mr - 8), nv
 
     return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare, elements=shape.elements), key=key)

@@ -39,7 +39,14 @@ from tlx.ir.transform import (
     remove_regions,
 )
 from tlx.ir.values import Global
-from tlx.lower.context import CALL_COUNTER_ATTRIBUTE, NEST_STAGE, STAGE_ATTRIBUTE, is_kernel, is_nest, wants_target
+from tlx.lower.context import (
+    CALL_COUNTER_ATTRIBUTE,
+    NEST_STAGE,
+    STAGE_ATTRIBUTE,
+    is_kernel,
+    is_kernel_nest,
+    requests_features,
+)
 
 _MOVABLE: Final = (
     BINARY_OPCODES
@@ -69,7 +76,11 @@ def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Fun
     kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in dispatchers}
     nests: dict[object, Function] = {}
     for function in module.functions:
-        if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
+        if (
+            function.name not in kernels
+            and not is_kernel_nest(module, function)
+            and not requests_features(module, function)
+        ):
             _outline(module, function, kernels, nests)
     return list(nests.values())
 
@@ -173,8 +184,8 @@ def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> 
     calls = _count_calls(module, legalized)
     before = dict(calls)
     for function in module.functions:
-        nest = is_nest(module, function)
-        if (nest or wants_target(module, function)) and not _has_bfloat_memory(module, function):
+        nest = is_kernel_nest(module, function)
+        if (nest or requests_features(module, function)) and not _has_bfloat_memory(module, function):
             _inline(function, legalized, calls, keeps_attributes=not nest)
         if CALL_COUNTER_ATTRIBUTE in function.signature.attributes:
             function.replace_attributes(_COUNTER.sub("", function.signature.attributes))

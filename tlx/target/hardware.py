@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Sign = Literal["s", "u", "f", "e4m3", "e5m2"]
 
 
-def drawn_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
+def randomized_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
     """The cycles of a candidate; with a seed, the number in (0, 1] that it draws for the candidate instead.
 
     All candidates of a choice are correct, so a seed reaches code that the cost model never selects. A candidate of
@@ -123,18 +123,18 @@ class Dot:
             msg = f"dot product of width {self.width}: instructions add 1 (outer products), 2, 4 or 8 products"
             raise ValueError(msg)
 
-    def pays(self, core: CoreModel) -> bool:
+    def is_profitable(self, core: CoreModel) -> bool:
         """Whether it computes as many products a cycle as multiply-adds of converted operands, and reads less."""
         return self.width / self.cycles >= core.products
 
-    def pays_in_place(self, core: CoreModel, rows: int) -> bool:
+    def is_profitable_in_place(self, core: CoreModel, rows: int) -> bool:
         """Whether it pays for `rows` rows times a right operand whose rows are interleaved for it.
 
         Slower dot products do where the right operand would be converted for a few rows only: the conversion of an
         element takes 0.7 cycles, a product 1/16 of a cycle rather than 1/32 (bfloat, Xeon 6/207/2 without AMX,
         November 2026: 8 rows 101 % of the dot products' peak in place, 24 rows converted 96 %, 32 rows 104 %).
         """
-        return self.pays(core) or rows <= _FEW_ROWS
+        return self.is_profitable(core) or rows <= _FEW_ROWS
 
 
 _FEW_ROWS: Final = 24

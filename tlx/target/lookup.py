@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.target.modules import target_modules
+from tlx.target.discovery import target_modules
 from tlx.target.target import Target, target_of_module, targets
 
 

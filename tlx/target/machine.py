@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tlx.target.modules import host_modules
+from tlx.target.discovery import host_modules
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")

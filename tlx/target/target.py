@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
+from tlx.target.discovery import target_entry_points, target_modules
 from tlx.target.grid_unit import GridUnit
 from tlx.target.hardware import (
     BlockCosts,
@@ -33,7 +34,6 @@ from tlx.target.hardware import (
     VectorRegisters,
 )
 from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
-from tlx.target.modules import target_entry_points, target_modules
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

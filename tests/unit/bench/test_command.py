@@ -311,14 +311,14 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     choice = command.WorkloadSelection(("gemm",), ("f32",), ("8",), ("plain",))
     path = tmp_path / "r.json"
     lines: list[str] = []
-    setting = command.Setting(GENERIC, (), rounds=1, report=str(path), folder=str(tmp_path / "texts"))
+    setting = command.BenchSettings(GENERIC, (), rounds=1, report=str(path), folder=str(tmp_path / "texts"))
     assert command.run(choice, setting, lines.append)
     assert any(line.startswith("gemm        f32        8 ") for line in lines)
     written = report.read(str(path))
     assert set(written) >= {"machine", "cpu", "target", "features", "peers", "memory", "date", "cells"}
     assert "llvm.tensor.matmul" in (tmp_path / "texts" / "gemm_f32_8.ll").read_text()
     again: list[str] = []
-    command.run(choice, command.Setting(sources=(str(path),), compare=str(path)), again.append)
+    command.run(choice, command.BenchSettings(sources=(str(path),), compare=str(path)), again.append)
     assert again[-1] == "1 cells in both; geometric mean of the ratios of shares 1.000"
 
 

@@ -16,9 +16,9 @@ from tests.tools import require_module
 from tests.unit.bench.torch_stand_in import Torch
 from tlx.bench import command, report
 from tlx.bench.models import tables
-from tlx.bench.models.entrants import LIBRARIES, Entrant, Library
-from tlx.bench.models.running import ModelBench
-from tlx.bench.models.table import SMALL, Model, OnnxFile, all_models, select_models
+from tlx.bench.models.libraries import LIBRARIES, Library, RunnableModel
+from tlx.bench.models.measure import ModelBench
+from tlx.bench.models.workloads import SMALL, Model, OnnxFile, all_models, select_models
 from tlx.diagnostics import UsageError
 from tlx.tuning import timing
 
@@ -82,11 +82,11 @@ def test_models_compute_what_xla_does_and_torch_too(model: Model, monkeypatch: p
 
 
 def test_wrong_results_and_failures_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def zeros(model: Model, *_: Any) -> Entrant:
+    def zeros(model: Model, *_: Any) -> RunnableModel:
         shape = (12,) if model.row == "gpt2_generate" else (6, 4)
-        return Entrant(lambda: None, lambda _: [np.zeros(shape, "f4")])
+        return RunnableModel(lambda: None, lambda _: [np.zeros(shape, "f4")])
 
-    def broken(model: Model, *_: Any) -> Entrant:
+    def broken(model: Model, *_: Any) -> RunnableModel:
         raise RuntimeError(f"{model.row} does not load")
 
     mlp, text = (select_models([row], ["f32"], [SMALL])[0] for row in ("mlp", "gpt2_generate"))
@@ -94,7 +94,7 @@ def test_wrong_results_and_failures_are_noted(monkeypatch: pytest.MonkeyPatch) -
     assert "result 0 is off by 1 of its norm" in cell["notes"]["wrong"]
     assert cell["notes"]["broken"] == "RuntimeError: mlp does not load"
     assert set(cell["ms"]) == {"tlx"}
-    monkeypatch.setattr("tlx.bench.models.running.OURSELVES", Library("tlx", "numpy", zeros))
+    monkeypatch.setattr("tlx.bench.models.measure.OURSELVES", Library("tlx", "numpy", zeros))
     cell = measured(text)
     assert cell["error"] == "wrong result: the text does not begin with the prompt"
 
@@ -164,7 +164,7 @@ def test_a_report_is_read_selected_and_drawn(tmp_path: Path) -> None:
     for number, part in enumerate(parts):
         report.write(str(tmp_path / f"{number}.json"), part)
     plot, markdown, merged = (str(tmp_path / name) for name in ("plot.svg", "table.md", "merged.txt"))
-    setting = command.Setting(sources=(str(tmp_path),), plot=plot, markdown=markdown, report=merged)
+    setting = command.BenchSettings(sources=(str(tmp_path),), plot=plot, markdown=markdown, report=merged)
     printed: list[str] = []
     assert command.run(command.WorkloadSelection(("models",)), setting, printed.append)
     assert printed == list(tables.terminal_table(REPORT))
@@ -181,7 +181,7 @@ def test_a_run_is_listed_measured_and_written(tmp_path: Path) -> None:
     command.show(choice, printed.append)
     assert printed == ["mlp f32 small"]
     path = str(tmp_path / "report.json")
-    assert command.run(choice, command.Setting(peers=("jax",), rounds=1, report=path), printed.append)
+    assert command.run(choice, command.BenchSettings(peers=("jax",), rounds=1, report=path), printed.append)
     (cell,) = tables.read([path])["models"]
     assert (cell["row"], cell["error"]) == ("mlp", "")
     assert any(line.startswith("mlp f32 small: tlx ") for line in printed)
@@ -199,7 +199,7 @@ def test_a_run_is_listed_measured_and_written(tmp_path: Path) -> None:
 )
 def test_errors(choice: command.WorkloadSelection, setting: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        command.run(choice, command.Setting(**setting), print)
+        command.run(choice, command.BenchSettings(**setting), print)
     assert message in caught.value.message
 
 

@@ -7,8 +7,8 @@ import pytest
 from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
 from tlx.ir.parser.module import parse
 from tlx.llvm import verification
-from tlx.llvm.verification import escape_nul, upgrade_ir
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
+from tlx.llvm.verification import escape_nul, upgrade_ir
 
 
 def rendered(text: str, **arguments: str) -> str:

@@ -15,9 +15,9 @@ from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
 from tlx.legalize.x86.host import detect_features
 from tlx.target import host
+from tlx.target.discovery import host_modules
 from tlx.target.hardware import Caches, Dot
 from tlx.target.lookup import find_target
-from tlx.target.modules import host_modules
 from tlx.target.target import Target, targets
 
 

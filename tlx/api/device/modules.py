@@ -17,7 +17,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.tensors.inference import verify_tensors
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
-from tlx.lower.dynamic.known_sizes import functions_of_sizes, with_known_sizes
+from tlx.lower.dynamic.specialization import size_parameters, specialize
 from tlx.target.launches import table_of
 from tlx.target.lookup import foreign_triple
 
@@ -66,7 +66,7 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
 
     def compute(options: Options) -> list[bytes]:
         module = read_source(compilation)
-        sizes = functions_of_sizes(module)
+        sizes = size_parameters(module)
         if sizes:
             verify_tensors(module)
             defined, text, code = prototypes(module), str(module), b""
@@ -115,7 +115,7 @@ def _compiled_by_sizes(
         return loaded_on_device(known, cache).functions
 
     def for_sizes(name: str, known: dict[int, int]) -> DeviceFunction:
-        function = loaded(with_known_sizes(text, name, known, compilation.source.name), name)[name]
+        function = loaded(specialize(text, name, known, compilation.source.name), name)[name]
         assert isinstance(function, DeviceFunction)
         return function
 

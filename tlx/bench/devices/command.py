@@ -32,7 +32,7 @@ from tlx.tuning import machine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tlx.bench.setting import Setting, Watch, WorkloadSelection
+    from tlx.bench.settings import BenchSettings, ShowProgress, WorkloadSelection
     from tlx.target.target import Target
     from tlx.tuning.workload import Workload
 
@@ -63,7 +63,7 @@ def show(choice: WorkloadSelection, echo: Echo) -> None:
         echo(work.name)
 
 
-def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> bool:
+def run(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: ShowProgress) -> bool:
     """Measure, and print and write the results.
 
     Returns:
@@ -93,7 +93,9 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -
     return not any(cell["error"] for cell in report["cells"])
 
 
-def _measured(works: Sequence[Workload], target: Target, setting: Setting, echo: Echo, watch: Watch) -> Record:
+def _measured(
+    works: Sequence[Workload], target: Target, setting: BenchSettings, echo: Echo, watch: ShowProgress
+) -> Record:
     grid = target.grid
     assert grid is not None
     device = grid.device()

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
-from tlx.bench.models.table import Model, select_models
+from tlx.bench.models.workloads import Model, select_models
 from tlx.diagnostics import UsageError
 from tlx.target.host import cpu_flags, version_for
 from tlx.tuning import machine
 
 if TYPE_CHECKING:
-    from tlx.bench.setting import Setting, Watch, WorkloadSelection
+    from tlx.bench.settings import BenchSettings, ShowProgress, WorkloadSelection
 
 Echo = Callable[[str], object]
 ROW: Final = "models"
@@ -26,7 +26,7 @@ def show(choice: WorkloadSelection, echo: Echo) -> None:
         echo(model.name)
 
 
-def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> bool:
+def run(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: ShowProgress) -> bool:
     """Measure, or read earlier reports, and print, write and plot the results.
 
     Returns:
@@ -81,12 +81,12 @@ def _selected(choice: WorkloadSelection) -> list[Model]:
     return select_models(choice.rows[1:], choice.types, choice.sizes)
 
 
-def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> dict[str, Any]:
+def _measured(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: ShowProgress) -> dict[str, Any]:
     from tlx.bench import measure
     from tlx.bench import report as reports
     from tlx.bench.models import tables
-    from tlx.bench.models.entrants import LIBRARIES, Library
-    from tlx.bench.models.running import ModelBench
+    from tlx.bench.models.libraries import LIBRARIES, Library
+    from tlx.bench.models.measure import ModelBench
     from tlx.bench.peers.base import MissingError
     from tlx.tuning import timing
 

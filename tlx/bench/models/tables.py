@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tlx.bench.measure import OURS
-from tlx.bench.models.running import ModelCell
+from tlx.bench.models.measure import ModelCell
 from tlx.bench.report import Record, cell_name, facts_of, geometric_mean, markdown_table, read_json
 from tlx.diagnostics import UsageError
 

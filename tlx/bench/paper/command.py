@@ -18,7 +18,7 @@ from tlx.target.target import targets
 
 if TYPE_CHECKING:
     from tlx.bench.paper.worker import Job
-    from tlx.bench.setting import Setting, Watch, WorkloadSelection
+    from tlx.bench.settings import BenchSettings, ShowProgress, WorkloadSelection
     from tlx.tuning.workload import Workload
 
 Echo = Callable[[str], object]
@@ -31,7 +31,7 @@ def show(choice: WorkloadSelection, echo: Echo) -> None:
         echo(work.name)
 
 
-def run(choice: WorkloadSelection, setting: Setting, echo: Echo, watch: Watch) -> bool:
+def run(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: ShowProgress) -> bool:
     """Measure, or read earlier reports, and print, write and plot the results.
 
     Returns:
@@ -81,7 +81,7 @@ def _selected(choice: WorkloadSelection) -> list[Workload]:
     return workloads.select(choice.rows[1:], choice.types, choice.sizes, choice.variants)
 
 
-def _measured(works: list[Workload], setting: Setting, echo: Echo, watch: Watch) -> dict[str, Any]:
+def _measured(works: list[Workload], setting: BenchSettings, echo: Echo, watch: ShowProgress) -> dict[str, Any]:
     from tlx.bench import report as reports
     from tlx.bench.paper import sweep, tables
     from tlx.bench.paper.worker import Job
@@ -149,7 +149,7 @@ def _targets(text: str) -> list[str]:
     return names
 
 
-def _counts(setting: Setting) -> tuple[int, ...]:
+def _counts(setting: BenchSettings) -> tuple[int, ...]:
     """Numbers of threads: those given, or 1, 2, 4 up to all processors; one for sweeps."""
     allowed = len(os.sched_getaffinity(0))
     if setting.counts:

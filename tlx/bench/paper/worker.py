@@ -67,12 +67,12 @@ def _messages(job: Job) -> Iterator[dict[str, Any]]:
     from tlx.bench import report, scaling
     from tlx.bench.measure import open_session
     from tlx.bench.paper import sweep, workloads
-    from tlx.bench.setting import Setting
+    from tlx.bench.settings import BenchSettings
 
     peers = () if job.sweep else None if job.peers is None else tuple(job.peers)
     if job.threads > 1:
         scaling.pin_threads()
-    setting = Setting(job.target, peers, job.peers_path, job.rounds, job.cpu, job.threads)
+    setting = BenchSettings(job.target, peers, job.peers_path, job.rounds, job.cpu, job.threads)
     session = open_session(setting)
     yield {"facts": session.facts, "absent": session.absent}
     table: dict[tuple[str, ...], Workload] = {work.key: work for work in workloads.paper_workloads(job.sizes)}

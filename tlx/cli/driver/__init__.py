@@ -5,7 +5,7 @@
     clang       which clang, and running it
     source      one source: does it use tensors, its IR, its dependency file
     lowering    that IR, lowered for the machine that clang compiles for
-    places      errors and remarks at lines of the source
+    locations   errors and remarks at lines of the source
     program     the steps of a command
 
 Everything that clang can do alone is left to it: the process becomes clang's.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.api import files
-from tlx.cli.driver.places import Message, message_of
+from tlx.cli.driver.locations import Message, message_of
 from tlx.cli.driver.settings import Settings
 from tlx.cli.program import STDERR
 from tlx.diagnostics import TlxError, TlxWarning, UsageError, recorded_warnings

@@ -31,7 +31,7 @@ from tlx.cli.driver.clang import (
 )
 
 if TYPE_CHECKING:
-    from tlx.cli.driver.places import Message
+    from tlx.cli.driver.locations import Message
     from tlx.cli.driver.settings import Settings
     from tlx.cli.driver.source import Source
 

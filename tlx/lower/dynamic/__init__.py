@@ -8,7 +8,7 @@ For each function, `decisions` determines which loads are copied and which resul
 are stored; `expansion` then rewrites the function by a rule for each operation (`rules`). A handle, a value of run-time
 size, becomes a dense array (`heap`). The work is done by helper functions (`helpers`), which are loops around static
 tensors (`products`, `elementwise`) or around vectors of one register (`elementwise`); stages 2 and 3 see nothing
-dynamic. Code for devices is compiled for the sizes of a call: `known_sizes` makes the tensors static.
+dynamic. Code for devices is compiled for the sizes of a call: `specialization` makes the tensors static.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from tlx.lower.context import (
     FEATURES_ATTRIBUTE,
     LoweringContext,
     is_kernel,
-    is_nest,
-    wants_target,
-    without_unfit_vectors,
+    is_kernel_nest,
+    requests_features,
+    without_unsuitable_vectors,
 )
 from tlx.lower.legalize.backend.bfloat import without_bfloat
 from tlx.lower.legalize.backend.vectors import leave_out_vectors, replace_operations, split_widened
@@ -52,7 +52,11 @@ def legalize(module: Module, context: LoweringContext) -> Module:
         The module, or a new one without bfloat if LLVM has none for its triple.
     """
     kernels: dict[str, LegalizedKernel] = {}
-    own = [f for f in module.functions if not (is_kernel(module, f) or is_nest(module, f) or wants_target(module, f))]
+    own = [
+        f
+        for f in module.functions
+        if not (is_kernel(module, f) or is_kernel_nest(module, f) or requests_features(module, f))
+    ]
     for function in module.functions:
         if is_kernel(module, function):
             kernel_context = replace(context, target=context.target_of(module, function))
@@ -119,8 +123,8 @@ def _add_target_features(module: Module, target: Target) -> None:
     Functions with floats that the target's vectors do not hold get the features of the target without vectors.
     """
     for function in module.functions:
-        own = without_unfit_vectors(target, function)
-        if own is not target and wants_target(module, function):
+        own = without_unsuitable_vectors(target, function)
+        if own is not target and requests_features(module, function):
             attributes = module.attribute_text(function.signature)
             function.replace_attributes(attributes.replace(FEATURES_ATTRIBUTE, " ".join(own.function_attributes)))
     features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something

@@ -37,7 +37,7 @@ from tlx.lower.legalize.registers import (
     register_widths,
     resized,
 )
-from tlx.lower.legalize.vnni import PermutedRight
+from tlx.lower.legalize.vnni import RightWithPermutedColumns
 from tlx.lower.operations import MMA_SIGNS
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
@@ -78,7 +78,7 @@ class RightOperand(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class LoadedLeft:
+class LeftInMemory:
     """A left operand in memory."""
 
     pointer: Value
@@ -112,7 +112,7 @@ class LoadedLeft:
 
 
 @dataclass(eq=False, slots=True)
-class LanesLeft:
+class LeftByLane:
     """A left operand in memory, contiguous along K, that is loaded a register at a time and multiplied by lane.
 
     Attributes:
@@ -121,7 +121,7 @@ class LanesLeft:
         loaded: The registers, by row and number.
     """
 
-    memory: LoadedLeft
+    memory: LeftInMemory
     count: int
     loaded: dict[tuple[int, int], Value] = field(default_factory=dict[tuple[int, int], "Value"])
 
@@ -148,7 +148,7 @@ class LanesLeft:
 
 
 @dataclass(eq=False, slots=True)
-class RegistersLeft:
+class LeftInRegisters:
     """A left operand in registers, or constant."""
 
     tile: Registers
@@ -176,7 +176,7 @@ class RegistersLeft:
 
 
 @dataclass(eq=False, slots=True)
-class LoadedRight:
+class RightInMemory:
     """A right operand in memory, row-major."""
 
     target: Target
@@ -205,7 +205,7 @@ class LoadedRight:
 
 
 @dataclass(eq=False, slots=True)
-class VnniRight:
+class RightInVnniPanel:
     """A right operand in a VNNI panel: [K/factor][columns][factor]."""
 
     pointer: Value
@@ -239,7 +239,7 @@ class VnniRight:
 
 
 @dataclass(eq=False, slots=True)
-class RegistersRight:
+class RightInRegisters:
     """A right operand in registers, or constant."""
 
     tile: Registers
@@ -287,22 +287,22 @@ def multiply(
         left = _by_lane(acc, left, k // (dot.width if dot else 1))
     if dot is not None and dot.widening_loads is None:
         return _by_dot(b, acc, left, right, k, dot)
-    if dot is not None and isinstance(left, LoadedLeft) and isinstance(right, VnniRight):
+    if dot is not None and isinstance(left, LeftInMemory) and isinstance(right, RightInVnniPanel):
         return _by_widening_loads(b, acc, left, right, k, dot)
     return _by_fma(b, target, acc, left, right, k, signs)
 
 
 def _by_lane(acc: Registers, left: LeftOperand, steps: int) -> LeftOperand:
     """The left operand, loaded a register at a time if it is contiguous along K, for whole registers."""
-    if not isinstance(left, LoadedLeft) or not left.has_words or steps % acc.lanes != 0:
+    if not isinstance(left, LeftInMemory) or not left.has_words or steps % acc.lanes != 0:
         return left
-    return LanesLeft(left, acc.lanes)
+    return LeftByLane(left, acc.lanes)
 
 
 def _matching_dot(
     target: Target, acc: Registers, left: LeftOperand, right: RightOperand, signs: tuple[Sign, Sign], k: int
 ) -> Dot | None:
-    if isinstance(left, LoadedLeft) and not left.has_words:
+    if isinstance(left, LeftInMemory) and not left.has_words:
         return None
     types = ((str(left.element), signs[0]), (str(right.element), signs[1]), str(acc.element))
     for dot in target.usable_dots:
@@ -315,7 +315,7 @@ def _has_layout(dot: Dot, acc: Registers, left: LeftOperand, right: RightOperand
     """Whether the operands have the layout in memory that a dot product's widening loads need, if it has any."""
     if dot.widening_loads is None:
         return True
-    in_memory = isinstance(left, LoadedLeft) and isinstance(right, VnniRight) and right.factor == dot.width
+    in_memory = isinstance(left, LeftInMemory) and isinstance(right, RightInVnniPanel) and right.factor == dot.width
     return in_memory and set(register_widths(acc.cols, acc.lanes)) <= set(dot.widening_loads.lanes)
 
 
@@ -333,11 +333,13 @@ def _by_dot(b: Builder, acc: Registers, left: LeftOperand, right: RightOperand, 
         def words(index: int, g: int = group) -> Value:
             return right.words(b, g, index, dot.width)
 
-        acc = _step(b, acc, word, words, accumulate, holds_left=isinstance(left, LanesLeft))
+        acc = _step(b, acc, word, words, accumulate, holds_left=isinstance(left, LeftByLane))
     return acc
 
 
-def _by_widening_loads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k: int, dot: Dot) -> Registers:
+def _by_widening_loads(
+    b: Builder, acc: Registers, left: LeftInMemory, right: RightInVnniPanel, k: int, dot: Dot
+) -> Registers:
     """Multiply-adds of operands that are widened as they are loaded.
 
     Equation:
@@ -377,7 +379,7 @@ def _by_fma(
         return _widened(b, target, left.scalar(b, row, at), left.element, acc.element, signs[0])
 
     def vector(index: int, at: int) -> Value:
-        if isinstance(right, PermutedRight) and right.are_pairs_of_floats and acc.element == FLOAT:
+        if isinstance(right, RightWithPermutedColumns) and right.are_pairs_of_floats and acc.element == FLOAT:
             return right.floats(b, at, index)
         return _widened(b, target, right.vector(b, at, index), right.element, acc.element, signs[1])
 
@@ -387,7 +389,7 @@ def _by_fma(
         name = "llvm.fma" if target.fused else "llvm.fmuladd"
         return b.call_intrinsic(name, [c.type], c.type, [x, y, c], "acc")
 
-    by_lane = isinstance(left, LanesLeft)
+    by_lane = isinstance(left, LeftByLane)
     if k > 1 and not by_lane and left.element == right.element == acc.element and _holds_right(target, acc, k):
         return _by_rows(b, acc, scalar, vector, accumulate, k)
     for at in range(k):

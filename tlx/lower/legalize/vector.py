@@ -27,13 +27,13 @@ from tlx.lower.legalize.conversions import bfloats_with_subnormals
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call, nan_operands, with_nan
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
+    LeftInMemory,
+    LeftInRegisters,
     LeftOperand,
-    LoadedLeft,
-    LoadedRight,
-    RegistersLeft,
-    RegistersRight,
+    RightInMemory,
+    RightInRegisters,
+    RightInVnniPanel,
     RightOperand,
-    VnniRight,
     multiply,
 )
 from tlx.lower.legalize.reductions import (
@@ -67,7 +67,7 @@ from tlx.lower.legalize.strength_reduction import (
     row_quotients,
 )
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
-from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
+from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, RightWithPermutedColumns, permuted_bfloat_as_float, vnni_packed
 from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, Accuracy, ElementwiseOp
 
 
@@ -203,23 +203,25 @@ class VectorLegalizer(TileValues):
     def left(self, tensor: Tensor) -> LeftOperand:
         """The left operand of a product."""
         if tensor.kind != "value" and not tensor.type.is_padded:
-            return LoadedLeft(tensor.source, tensor.type, tensor.pitches)
-        return RegistersLeft(self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor))
+            return LeftInMemory(tensor.source, tensor.type, tensor.pitches)
+        return LeftInRegisters(self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor))
 
     def right(self, tensor: Tensor, lanes: int) -> RightOperand:
         """The right operand of a product, in registers of the accumulator's lanes."""
         permuted = self.permuted.get(str(tensor.source))
         if permuted is not None:
             tile = with_lanes(self.b, self.registers(permuted), self.lanes(tensor.type.element))
-            return PermutedRight(tile, permuted.type.shape, lanes, self.target.vector_bytes * 8, self.target.big_endian)
+            return RightWithPermutedColumns(
+                tile, permuted.type.shape, lanes, self.target.vector_bytes * 8, self.target.big_endian
+            )
         vnni = self._vnni(tensor)
         if vnni is not None:
             source, factor = vnni
-            return VnniRight(source.source, tensor.type.element, tensor.type.extents[1], factor, lanes)
+            return RightInVnniPanel(source.source, tensor.type.element, tensor.type.extents[1], factor, lanes)
         if tensor.kind != "value" and tensor.type.is_row_major:
-            return LoadedRight(self.target, tensor.source, tensor.type, tensor.pitches, lanes)
+            return RightInMemory(self.target, tensor.source, tensor.type, tensor.pitches, lanes)
         tile = self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor)
-        return RegistersRight(with_lanes(self.b, tile, lanes))
+        return RightInRegisters(with_lanes(self.b, tile, lanes))
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
         """The packed load that defines a token, and its VNNI factor, if the token is a packed tile."""

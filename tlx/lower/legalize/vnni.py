@@ -132,7 +132,7 @@ COLUMN_PERMUTATION: Final = (0, 1, 3, 2, 4)
 
 
 @dataclass(eq=False, slots=True)
-class PermutedRight:
+class RightWithPermutedColumns:
     """A right operand with permuted columns.
 
     Attributes:
@@ -235,7 +235,7 @@ def permuted_bfloat_as_float(
 ) -> Registers | None:
     """A bfloat tile with permuted columns as float; None unless even and odd columns go to different registers."""
     lanes = shape[2]
-    right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT), big_endian)
+    right = RightWithPermutedColumns(tile, shape, lanes, lanes * bits_of(FLOAT), big_endian)
     if not right.are_pairs_of_floats:
         return None
     regs = tuple(tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows))

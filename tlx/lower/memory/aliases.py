@@ -70,7 +70,7 @@ class MemoryLocation:
     @classmethod
     def of(cls, view: TensorView) -> MemoryLocation:
         """The bytes between the first and the last element of a view."""
-        return cls(view.storage.pointer, view.reach)
+        return cls(view.storage.pointer, view.spanned_bytes)
 
 
 _Group = tuple[frozenset[UnderlyingObject], bool]

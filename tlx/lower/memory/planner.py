@@ -51,7 +51,7 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import set_operand
 from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, bytes_of
 from tlx.ir.values import ConstInt, Global, Local, Value, const_int
-from tlx.lower.context import LoweringContext, is_kernel, is_nest
+from tlx.lower.context import LoweringContext, is_kernel, is_kernel_nest
 from tlx.lower.memory.allocation import (
     CACHE_LINE,
     add_arena,
@@ -209,7 +209,7 @@ def _users(module: Module) -> dict[str, list[_Site]]:
 
 def _takes_workspace(module: Module, function: Function, users: Mapping[str, object]) -> bool:
     """Whether the caller of a function can pass its memory: it is the program's, and not called in this module."""
-    is_generated = is_kernel(module, function) or is_nest(module, function) or function.name.startswith("tlx.")
+    is_generated = is_kernel(module, function) or is_kernel_nest(module, function) or function.name.startswith("tlx.")
     return not is_generated and function.name not in users and may_take_workspace(module, function)
 
 
@@ -261,7 +261,7 @@ def _can_provide(
 
 def _is_concurrent(module: Module, call: _Site, threads: bool) -> bool:
     """Whether several threads may execute a call at the same time, within one call of the program's function."""
-    if is_kernel(module, call.function) or is_nest(module, call.function):
+    if is_kernel(module, call.function) or is_kernel_nest(module, call.function):
         return True
     is_parallel = threads and has_independent_loops(call.function)
     return is_parallel and bool(FunctionLoops(call.function).around(call.block))

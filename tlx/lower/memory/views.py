@@ -224,7 +224,7 @@ class TensorView(StridedView[int]):
         return list(_dims(self.data_shape, self.strides, self.layout))
 
     @property
-    def reach(self) -> int:
+    def spanned_bytes(self) -> int:
         """Bytes from the first element of the storage to the end of the last one of the view that holds data."""
         spanned = spanned_elements(_dims(self.data_shape, self.strides, self.layout))
         return (self.offset + spanned) * bytes_of(self.element)

@@ -353,7 +353,7 @@ class SunkStore:
     def range(self) -> MemoryLocation:
         """The bytes that the operation writes."""
         assert self.op.result is not None
-        written = tensor_bytes(self.op.result) if self.writes_padding else self.target.reach
+        written = tensor_bytes(self.op.result) if self.writes_padding else self.target.spanned_bytes
         return MemoryLocation(self.target.storage.pointer, written)
 
 

@@ -29,7 +29,7 @@ from tlx.ir.rewrite import set_operand
 from tlx.ir.transform import LOCAL_NAME
 from tlx.ir.types import I64, FunctionType
 from tlx.ir.values import ConstInt, Global, Local, const_int
-from tlx.lower.context import is_kernel, is_nest, wants_target
+from tlx.lower.context import is_kernel, is_kernel_nest, requests_features
 from tlx.lower.to_tiles.kernels import KernelFacts
 
 _OPCODES: Final = frozenset({"add", "icmp", "mul"})
@@ -84,7 +84,7 @@ def _shareable_kernels(module: Module) -> dict[str, _Kernel]:
         name for name, kernel in candidates.items() if any(_is_product(i) for i in kernel.function.instructions())
     }
     for function in functions:
-        inlines = is_nest(module, function) or wants_target(module, function)
+        inlines = is_kernel_nest(module, function) or requests_features(module, function)
         for block in function.blocks:
             for instruction in block.instructions:
                 mentioned = [o.name for o in instruction.operands if isinstance(o, Global) and o.name in candidates]

@@ -298,7 +298,7 @@ class Facts:
         self.tensors = with_elementwise(self.function, analyse(self.module, self.function))
         self.vectors = FlatVectors(self.function, self.tensors, self.module.source)
         self.flow = ControlFlow(self.function)
-        sizes = {id(op.instruction): store_view(op).reach for op in self.tensors.ops if op.pointer is not None}
+        sizes = {id(op.instruction): store_view(op).spanned_bytes for op in self.tensors.ops if op.pointer is not None}
         private = frozenset(buffer.pointer.name for buffer in self.buffers.buffers)
         self.aliases = AliasAnalysis(self.module, self.function, self.flow, sizes, private)
         self.positions = instruction_positions(self.function)

@@ -19,13 +19,13 @@ from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.contraction.vnni import VnniRows
 from tlx.lower.to_2d.loop_nests import CollapsedDims
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.target.hardware import drawn_cycles
+from tlx.target.hardware import randomized_cycles
 
 _MOST_CHAINED: Final = 64
 _MOST_CHAINED_IN_TILES: Final = 256
 
 
-def most_chained(unit: ComputeUnit) -> int:
+def max_chained_products(unit: ComputeUnit) -> int:
     """The largest number of products that are summed in one tree.
 
     A matrix unit's sums stay in its tiles. On vectors one product at a time prefetches the operands of the next: 128
@@ -143,7 +143,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     rows, depth, costs = blocking.m.extent, blocking.k.extent, unit.costs
     group = blocking.contraction.rhs.vnni_group if blocking.groups is None else blocking.groups.width
     vectors = -(-blocking.n.extent // unit.lanes)
-    terms, products = (blocking.sums, 1) if blocking.sums <= most_chained(unit) else (1, blocking.sums)
+    terms, products = (blocking.sums, 1) if blocking.sums <= max_chained_products(unit) else (1, blocking.sums)
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
     between = costs.term
     if not unit.rows and not blocking.k_in_memory_order:
@@ -169,7 +169,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
     cycles = multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
-    return drawn_cycles(costs.seed, cycles, blocking)
+    return randomized_cycles(costs.seed, cycles, blocking)
 
 
 def _has_adjacent_rows(blocking: Blocking, unit: ComputeUnit) -> bool:
@@ -193,7 +193,7 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     if bytes_of(lhs.element) == 1:
         registers += rows * -(-depth // unit.costs.register)
     cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packed
-    return drawn_cycles(unit.costs.seed, cycles, "packing", blocking)
+    return randomized_cycles(unit.costs.seed, cycles, "packing", blocking)
 
 
 def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:

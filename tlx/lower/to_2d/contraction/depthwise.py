@@ -35,7 +35,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.copies import load_block, store_block
-from tlx.target.hardware import drawn_cycles
+from tlx.target.hardware import randomized_cycles
 
 _MAX_PRODUCTS: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""
@@ -127,7 +127,7 @@ def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
     factors = choice.rows.extent * factor if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
     cycles = blocks * (unit.costs.call + (vectors * each + factors) * len(choice.places))
-    return drawn_cycles(unit.costs.seed, cycles, choice)
+    return randomized_cycles(unit.costs.seed, cycles, choice)
 
 
 def _shared(choice: DepthwiseBlocking) -> float:

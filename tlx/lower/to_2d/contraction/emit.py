@@ -37,7 +37,7 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.memory.views import TensorView, as_matrices
-from tlx.lower.to_2d.contraction.blocking import Blocking, most_chained
+from tlx.lower.to_2d.contraction.blocking import Blocking, max_chained_products
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
 from tlx.lower.to_2d.contraction.problem import (
     ACC,
@@ -212,7 +212,7 @@ def emit_contraction(
     else:
         if sliced is not None and choice.contraction.lhs == contraction.rhs:
             sliced = sliced.swapped()
-        in_one_tree = choice.sums <= most_chained(compute_unit(context.target, contraction, element))
+        in_one_tree = choice.sums <= max_chained_products(compute_unit(context.target, contraction, element))
         for part, starts in constant_slices(b, choice, _sliced_operand(context, choice)):
             copies = OperandCopies(context, b, op, part)
             lhs, rhs = (copies.operand(column) for column in (LHS, RHS))

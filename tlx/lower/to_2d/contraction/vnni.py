@@ -63,7 +63,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
 from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
-from tlx.target.hardware import BlockCosts, Dot, drawn_cycles
+from tlx.target.hardware import BlockCosts, Dot, randomized_cycles
 from tlx.target.target import Target
 
 VNNI: Final = (0, 2, 1)
@@ -98,8 +98,12 @@ def _dots(target: Target, rows: int | None) -> Iterable[Dot]:
     if target.matrix is not None:
         return target.usable_matrix_dots
     core = target.core
-    pay = [d for d in target.usable_dots if (d.pays(core) if rows is None else d.pays_in_place(core, rows))]
-    dots = [dot for dot in pay if dot.widening_loads is None]
+    profitable = [
+        d
+        for d in target.usable_dots
+        if (d.is_profitable(core) if rows is None else d.is_profitable_in_place(core, rows))
+    ]
+    dots = [dot for dot in profitable if dot.widening_loads is None]
     kinds = {(dot.lhs, dot.rhs, dot.width) for dot in dots}
     return [d for d in dots if "f" in d.lhs or ((d.lhs[0], "u"), (d.rhs[0], "s"), d.width) in kinds]
 
@@ -400,7 +404,7 @@ class VnniRows:
         written, merged = costs.interleaved
         each = max(written, merged * lines)
         cycles = rows / self.width * sum(register.count for register in registers) * each
-        return drawn_cycles(costs.seed, cycles, self, rows, columns)
+        return randomized_cycles(costs.seed, cycles, self, rows, columns)
 
 
 @dataclass(frozen=True)

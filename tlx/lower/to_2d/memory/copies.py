@@ -95,7 +95,7 @@ from tlx.lower.to_2d.loop_nests import (
     ordered_by_stride,
     without_dims,
 )
-from tlx.target.hardware import BlockCosts, drawn_cycles
+from tlx.target.hardware import BlockCosts, randomized_cycles
 from tlx.target.target import Target
 
 
@@ -419,7 +419,7 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, 
         target: The machine.
         permutes: Whether one instruction permutes them in a register.
     """
-    return drawn_cycles(target.blocks.seed, _copy_cycles(dims, element, target, permutes=permutes), dims, element)
+    return randomized_cycles(target.blocks.seed, _copy_cycles(dims, element, target, permutes=permutes), dims, element)
 
 
 def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, *, permutes: bool) -> float:

@@ -52,7 +52,7 @@ from tlx.ir.transform import (
 )
 from tlx.ir.types import I8, I64, VOID, FloatType, IntType, PointerType, Type
 from tlx.ir.values import ConstInt, Global, Local, Value, const_int
-from tlx.lower.context import is_kernel, is_nest
+from tlx.lower.context import is_kernel, is_kernel_nest
 from tlx.lower.memory.allocation import CACHE_LINE, emit_allocation, emit_release, frame_metadata, trap_if_null
 from tlx.lower.memory.buffers import allow_heap
 from tlx.lower.remarks import Remarks
@@ -86,7 +86,7 @@ def share_teams(teams: TeamKernels, remarks: Remarks) -> bool:
     module, lowering = teams.module, _Lowering(teams, remarks)
     changed = False
     for function in list(module.functions):
-        if not is_kernel(module, function) and not is_nest(module, function):
+        if not is_kernel(module, function) and not is_kernel_nest(module, function):
             changed |= lowering.lower(function)
     if changed:
         module.remove(*(loop.function for name, loop in lowering.loops.items() if name in lowering.members))

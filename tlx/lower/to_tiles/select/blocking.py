@@ -50,7 +50,7 @@ from tlx.lower.cost import least_k_unroll, needed_registers
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
-from tlx.target.hardware import drawn_cycles
+from tlx.target.hardware import randomized_cycles
 from tlx.target.target import Target
 
 FEW_PLACES: Final = 4
@@ -147,7 +147,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     model, halves, thirds = (round_up(-(-gemm.k // passes), width) for passes in (-(-gemm.k // most), 2, 3))
     if seed is None:
         return model
-    return min((gemm.k, halves, thirds), key=lambda kc: drawn_cycles(seed, 0, gemm.knob_key, kc))
+    return min((gemm.k, halves, thirds), key=lambda kc: randomized_cycles(seed, 0, gemm.knob_key, kc))
 
 
 def _most_rows(gemm: Gemm, target: Target) -> int:

@@ -30,7 +30,7 @@ from tlx.lower.cost import (
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
-from tlx.target.hardware import Dot, drawn_cycles
+from tlx.target.hardware import Dot, randomized_cycles
 from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
@@ -69,7 +69,7 @@ def cost(gemm: Gemm, recipe: Recipe, target: Target) -> Cost:
         products, others = _vector_parts(gemm, recipe, target)
         cycles = products + others + target.core.costs.call
         total = _with_memory_stalls(cycles, gemm, recipe, target)
-    return Cost(cycles, drawn_cycles(target.core.costs.seed, total, gemm.knob_key, recipe.mma.unit))
+    return Cost(cycles, randomized_cycles(target.core.costs.seed, total, gemm.knob_key, recipe.mma.unit))
 
 
 def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:

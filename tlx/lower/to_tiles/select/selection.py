@@ -86,7 +86,7 @@ def _select_on(gemm: Gemm, target: Target, knobs: Knobs) -> Recipe:
         return matrix_unit_recipe(gemm, target, types.narrow, *tile_dot, knobs)
     recipe, cycles = _in_registers(gemm, target)
     if not knobs:
-        dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+        dots = tuple(dot for dot in target.usable_dots if dot.is_profitable(target.core))
         streamed = streaming_recipe(gemm, target, streaming_methods(gemm, dots, types.narrow, types.accumulator))
         return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
     if recipe.mma.unit == "matrix" and tile_dot is not None:
@@ -147,7 +147,7 @@ def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> Reci
     """The recipe on vector registers."""
     accumulator, narrow = types
     in_place = gemm.b.interleave > 1  # `to_2d` has decided that dot products read it so
-    dots = tuple(dot for dot in target.usable_dots if in_place or dot.pays(target.core))
+    dots = tuple(dot for dot in target.usable_dots if in_place or dot.is_profitable(target.core))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:

@@ -29,7 +29,7 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Recipe, Tile
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
-from tlx.target.hardware import Dot, Sign, drawn_cycles
+from tlx.target.hardware import Dot, Sign, randomized_cycles
 from tlx.target.target import Target
 
 _MOST_PRODUCTS: Final = 128  # instructions of a step
@@ -145,7 +145,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
         return max(ports, chain) + costs.streamed_sums * gemm.m * across + once
 
     def rank(step: _Step) -> float:
-        return drawn_cycles(costs.seed, cycles(step), gemm.knob_key, step)
+        return randomized_cycles(costs.seed, cycles(step), gemm.knob_key, step)
 
     steps = [s for s in _steps(gemm, method, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
@@ -165,7 +165,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
         Packing(a=bool(pack_a), b=False),
         efficiency=share,
     )
-    return recipe, drawn_cycles(costs.seed, total, gemm.knob_key, "streamed")
+    return recipe, randomized_cycles(costs.seed, total, gemm.knob_key, "streamed")
 
 
 def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:

@@ -10,11 +10,11 @@ import pytest
 from tests.semantics.dynamic.programs import Body
 from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, evaluated, expected
 from tlx.ir.parser.module import parse, parse_fully
-from tlx.lower.dynamic.known_sizes import functions_of_sizes, with_known_sizes
+from tlx.lower.dynamic.specialization import size_parameters, specialize
 
 _UNKNOWN: Final = ("onto_itself",)
 """Sizes that a loop changes."""
-_OF_SIZES: Final = sorted(name for name, p in PROGRAMS.items() if functions_of_sizes(parse(p.text)))
+_OF_SIZES: Final = sorted(name for name, p in PROGRAMS.items() if size_parameters(parse(p.text)))
 
 
 @pytest.mark.parametrize("name", [name for name in _OF_SIZES if name not in _UNKNOWN])
@@ -22,8 +22,8 @@ def test_programs_of_known_sizes_mean_the_same(name: str) -> None:
     program = PROGRAMS[name]
     size = program.sizes[min(2, len(program.sizes) - 1)]
     given = arguments(program, size)
-    sizes = {number: int(given[number]) for number in functions_of_sizes(parse(program.text))[name]}
-    module = with_known_sizes(program.text, name, sizes)
+    sizes = {number: int(given[number]) for number in size_parameters(parse(program.text))[name]}
+    module = specialize(program.text, name, sizes)
     assert "vscale" not in str(module)
     compare(program, evaluated(module, name, given), expected(name, size))
 
@@ -38,7 +38,7 @@ def test_a_splat_for_handles_of_two_sizes() -> None:
         t.put(pointer, t.vscale(f"fadd H {value}, {splat}"), "float", [size])
     body = "\n".join(t.lines)
     text = f"define void @f(ptr %x, ptr %y, float %s, i32 %n, i32 %m) {{\n{body}\n  ret void\n}}\n"
-    module = with_known_sizes(text, "f", {3: 2, 4: 3})
+    module = specialize(text, "f", {3: 2, 4: 3})
     assert "vscale" not in str(module)
     x, y, *_ = evaluated(parse_fully(str(module)), "f", [np.zeros(2, "f4"), np.zeros(3, "f4"), np.float32(2), 2, 3])
     np.testing.assert_array_equal(x, np.full(2, 3, "f4"))
@@ -54,4 +54,4 @@ def test_elements_are_no_sizes(intrinsic: str) -> None:
   ret void
 }}
 """
-    assert functions_of_sizes(parse(text)) == {}
+    assert size_parameters(parse(text)) == {}

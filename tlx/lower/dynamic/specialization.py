@@ -36,7 +36,7 @@ _MANGLED: Final = re.compile(r"\bnxv1(?=[a-z])")
 _BRANCHES: Final = ("br", "switch")
 
 
-def functions_of_sizes(module: Module) -> dict[str, tuple[int, ...]]:
+def size_parameters(module: Module) -> dict[str, tuple[int, ...]]:
     """The functions with tensors of run-time sizes, and the numbers of the parameters that are sizes."""
     found: dict[str, tuple[int, ...]] = {}
     for function in module.functions:
@@ -79,7 +79,7 @@ def _determining(instruction: Instruction) -> list[Value]:
     return [a for a in instruction.args if scalar_of(a.type) == I32] if is_tensor_call(instruction) else []
 
 
-def with_known_sizes(text: str, name: str, sizes: Mapping[int, int], source: str = "<string>") -> Module:
+def specialize(text: str, name: str, sizes: Mapping[int, int], source: str = "<string>") -> Module:
     """A function of a module, alone, for some sizes.
 
     Args:

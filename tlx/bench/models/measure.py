@@ -1,4 +1,4 @@
-"""Measures models: compares every entrant's results with the origin's, then times the entrants alternately."""
+"""Measures models: compares every library's results with the origin's, then times the libraries alternately."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from tlx.bench.measure import OURS
-from tlx.bench.models.entrants import OURSELVES, Library, model_file, onnx_reference, use_jax
-from tlx.bench.models.table import Model, OnnxFile, Program, converted, programs
+from tlx.bench.models.libraries import OURSELVES, Library, model_file, onnx_reference, use_jax
+from tlx.bench.models.workloads import Model, OnnxFile, Program, converted, programs
 from tlx.bench.peers.base import MissingError
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
@@ -83,51 +83,51 @@ class ModelBench:
         contestants: dict[str, Contestant] = {}
         for library in (OURSELVES, *self.libraries):
             try:
-                entered = self._enter(library, cell, source, check)
+                contestant = self._load(library, cell, source, check)
             except TlxError as problem:
                 cell.error = problem.message
                 continue
             except Exception as problem:  # noqa: BLE001 (other libraries raise anything)
                 cell.notes[library.name] = f"{type(problem).__name__}: {problem}"[:200]
                 continue
-            if entered is None:
+            if contestant is None:
                 continue
-            ours = contestants.get(OURS, entered)
-            if entered.seconds_estimate > max(_LEAST, _HOPELESS * ours.seconds_estimate):
-                cell.notes[library.name] = f"left out: takes {entered.seconds_estimate:.3g} s"
+            ours = contestants.get(OURS, contestant)
+            if contestant.seconds_estimate > max(_LEAST, _HOPELESS * ours.seconds_estimate):
+                cell.notes[library.name] = f"left out: takes {contestant.seconds_estimate:.3g} s"
             else:
-                contestants[library.name] = entered
+                contestants[library.name] = contestant
         budget = int(self.seconds * 1e9)
         rest = _REST if self.threads > 1 else 0.0
         cell.rates = timing.interleaved(contestants, self.rounds, long_ns=budget, rest=rest).rates
         gc.collect()  # the command line has turned it off
         return cell
 
-    def _enter(self, library: Library, cell: ModelCell, source: Program | Path, check: Mistakes) -> Contestant | None:
+    def _load(self, library: Library, cell: ModelCell, source: Program | Path, check: Mistakes) -> Contestant | None:
         """A library's model, checked; None if it does not run it, or its result is wrong."""
         model = cell.model
         before = _resident()
-        entrant = library.enter(model, source, self.threads, self.target)
-        if entrant is None:
+        runnable = library.load(model, source, self.threads, self.target)
+        if runnable is None:
             return None
         begun = perf_counter()
-        results = entrant.call()
+        results = runnable.call()
         first = perf_counter() - begun
-        arrays = [array.copy() for array in entrant.arrays(results)]  # the next step may overwrite them
+        arrays = [array.copy() for array in runnable.arrays(results)]  # the next step may overwrite them
         begun = perf_counter()
-        seconds = timing.seconds(entrant.repeat, times=1)
+        seconds = timing.seconds(runnable.repeat, times=1)
         second = perf_counter() - begun
         del results
-        if entrant.compile_seconds is not None:
-            extra = max(0.0, first - second) if entrant.compiles_in_first_call else 0.0
-            cell.compile_seconds[library.name] = entrant.compile_seconds + extra
+        if runnable.compile_seconds is not None:
+            extra = max(0.0, first - second) if runnable.compiles_in_first_call else 0.0
+            cell.compile_seconds[library.name] = runnable.compile_seconds + extra
         cell.memory[library.name] = max(0.0, _resident() - before) / _MIB
         mistakes = check(arrays)
         if mistakes and library is OURSELVES:
             cell.error = f"wrong result: {mistakes}"
         elif mistakes:
             cell.notes[library.name] = f"wrong result: {mistakes}"
-        return None if mistakes else Contestant(entrant.repeat, 1, seconds)
+        return None if mistakes else Contestant(runnable.repeat, 1, seconds)
 
 
 def _resident() -> float:

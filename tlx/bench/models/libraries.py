@@ -16,14 +16,14 @@ import numpy as np
 import tlx
 from tlx.api.files import user_cache_directory
 from tlx.bench.measure import OURS
-from tlx.bench.models.table import Model, OnnxFile, Program
+from tlx.bench.models.workloads import Model, OnnxFile, Program
 from tlx.bench.peers.base import MissingError
 from tlx.intrinsics.numpy_types import Array
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """A library with a model.
+class RunnableModel:
+    """A model in a library, ready to run.
 
     Attributes:
         call: Runs the model once, to the end, and returns its results.
@@ -50,12 +50,12 @@ class Library:
     Attributes:
         name: Its name in the table.
         package: The package whose version is reported.
-        enter: Makes an entrant of a model in JAX, or of a file; None if the library does not run it.
+        load: Makes a runnable model of a model in JAX, or of a file; None if the library does not run it.
     """
 
     name: str
     package: str
-    enter: Callable[[Model, Program | Path, int, str], Entrant | None]
+    load: Callable[[Model, Program | Path, int, str], RunnableModel | None]
 
     @property
     def version(self) -> str:
@@ -105,7 +105,7 @@ def _copies(tree: Any) -> Any:
     return use_jax().tree.map(np.array, tree)
 
 
-def _ours(model: Model, source: Program | Path, threads: int, target: str) -> Entrant:
+def _ours(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel:
     settings: dict[str, Any] = {"target": target}
     if threads > 1:
         settings["threads"] = "openmp"
@@ -116,7 +116,7 @@ def _ours(model: Model, source: Program | Path, threads: int, target: str) -> En
         begun = perf_counter()
         shapes = {name: array.shape for name, array in feed.items()}
         session = tlx.onnx.InferenceSession(source, shapes=shapes, precision=precision, **settings)
-        return Entrant(lambda: session.run(None, feed), list, perf_counter() - begun)
+        return RunnableModel(lambda: session.run(None, feed), list, perf_counter() - begun)
     if model.types == "bf16":
         settings["bf16_intermediates"] = "float"
     jax = use_jax()
@@ -128,7 +128,7 @@ def _ours(model: Model, source: Program | Path, threads: int, target: str) -> En
         return run(weights, state, *inputs)
 
     jitted = tlx.jax.jit(function, donate_argnums=0, **settings)
-    return Entrant(_stateful(jitted, _copies(source.state), source.inputs), _numpy_leaves, 0.0, True)
+    return RunnableModel(_stateful(jitted, _copies(source.state), source.inputs), _numpy_leaves, 0.0, True)
 
 
 def _stateful(function: Callable[..., Any], state: Any, inputs: tuple[Any, ...]) -> Callable[[], Any]:
@@ -143,7 +143,7 @@ def _stateful(function: Callable[..., Any], state: Any, inputs: tuple[Any, ...])
     return call
 
 
-def _xla(model: Model, source: Program | Path, threads: int, target: str) -> Entrant | None:
+def _xla(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel | None:
     del model, threads, target
     if isinstance(source, Path):
         return None
@@ -157,10 +157,10 @@ def _xla(model: Model, source: Program | Path, threads: int, target: str) -> Ent
     def function(state: Any, *inputs: Any) -> Any:
         return jax.block_until_ready(compiled(weights, state, *inputs))
 
-    return Entrant(_stateful(function, state, inputs), _numpy_leaves, seconds)
+    return RunnableModel(_stateful(function, state, inputs), _numpy_leaves, seconds)
 
 
-def _torch(model: Model, source: Program | Path, threads: int, target: str) -> Entrant | None:
+def _torch(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel | None:
     del target
     if isinstance(source, Path):
         return None
@@ -176,10 +176,10 @@ def _torch(model: Model, source: Program | Path, threads: int, target: str) -> E
         with guard():
             return step()
 
-    return Entrant(call, lambda results: [models.array(leaf) for leaf in use_jax().tree.leaves(results)])
+    return RunnableModel(call, lambda results: [models.array(leaf) for leaf in use_jax().tree.leaves(results)])
 
 
-def _onnxruntime(model: Model, source: Program | Path, threads: int, target: str) -> Entrant | None:
+def _onnxruntime(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel | None:
     del target
     if not isinstance(source, Path):
         return None
@@ -188,7 +188,7 @@ def _onnxruntime(model: Model, source: Program | Path, threads: int, target: str
     runtime = import_module("onnxruntime")
     begun = perf_counter()
     session = onnx_reference(runtime, source, threads)
-    return Entrant(lambda: session.run(None, feed), list, perf_counter() - begun)
+    return RunnableModel(lambda: session.run(None, feed), list, perf_counter() - begun)
 
 
 def onnx_reference(runtime: Any, path: Path, threads: int) -> Any:

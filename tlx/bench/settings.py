@@ -15,11 +15,11 @@ from tlx.tuning import machine
 
 Step = Callable[[str], object]
 """Counts a step of long work; the text says what was done."""
-Watch = Callable[[str, int], AbstractContextManager[Step]]
+ShowProgress = Callable[[str, int], AbstractContextManager[Step]]
 """Shows the progress of work with a label and a number of steps."""
 
 
-def unwatched(_label: str, _steps: int) -> AbstractContextManager[Step]:
+def without_progress(_label: str, _steps: int) -> AbstractContextManager[Step]:
     """Shows nothing."""
     return nullcontext(_ignore)
 
@@ -49,7 +49,7 @@ class WorkloadSelection:
 
 
 @dataclass(frozen=True)
-class Setting:
+class BenchSettings:
     """How to measure: the options of the command line.
 
     Attributes:
