@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import program as program
     from tlx.frontends.tensor_language.builder.kernel import text as text
     from tlx.frontends.tensor_language.errors import ProgramError as ProgramError
-    from tlx.frontends.tensor_language.runtime import compile as compile  # noqa: A004 (named as tlx.compile)
+    from tlx.frontends.tensor_language.runtime.kernels import compile as compile  # noqa: A004 (named as tlx.compile)
     from tlx.ir.module import Module
     from tlx.target.grid_unit import GridUnit
 
@@ -67,7 +67,7 @@ _LAZY: Final = {
     "kernel": "builder.kernel",
     "program": "builder.kernel",
     "text": "builder.kernel",
-    "compile": "runtime",
+    "compile": "runtime.kernels",
     "ProgramError": "errors",
 }
 

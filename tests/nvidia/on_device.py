@@ -11,7 +11,7 @@ import pytest
 
 from tests.nvidia.differences import skip_differences
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language import runtime
+from tlx.frontends.tensor_language.runtime import kernels as runtime
 from tlx.graph import Graph, GraphFunction
 
 _compile, _compile_graph = runtime.compile, Graph.compile

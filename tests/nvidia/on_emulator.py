@@ -14,7 +14,7 @@ from tests.nvidia.emulator import EmulatedDevice
 from tests.nvidia.programs import with_grids
 from tlx.api.device import modules
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language import runtime
+from tlx.frontends.tensor_language.runtime import kernels as runtime
 from tlx.graph import Graph, GraphFunction
 
 _compile, _compile_graph, _assembly_of = runtime.compile, Graph.compile, modules.assembly_of

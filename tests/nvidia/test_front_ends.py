@@ -17,7 +17,7 @@ from tests.nvidia.programs import Array, integers, normal, with_grids
 from tlx.api.call import ArgumentError
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
-from tlx.frontends.tensor_language import runtime
+from tlx.frontends.tensor_language.runtime import kernels as runtime
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 

@@ -12,7 +12,8 @@ import pytest
 from tlx.api.call import ArgumentError
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.runtime import CompiledKernel, CompiledKernels, scalar_argument
+from tlx.frontends.tensor_language.runtime.arguments import scalar_argument
+from tlx.frontends.tensor_language.runtime.kernels import CompiledKernel, CompiledKernels
 from tlx.frontends.tensor_language.types import BF16, NUMBERS
 
 # Adds to each entry its place, so that a wrong address, extent or stride shows.

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language.runtime import CompiledKernels
+from tlx.frontends.tensor_language.runtime.kernels import CompiledKernels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tlx.frontends.tensor_language as tl
-from tlx.frontends.tensor_language.runtime import dtype_of
+from tlx.frontends.tensor_language.runtime.arguments import dtype_of
 from tlx.frontends.tensor_language.types import NUMBERS
 
 REALS: Final = ("i8", "i16", "i32", "i64", "index", "bf16", "f16", "f32", "f64")

@@ -9,7 +9,7 @@ import pytest
 
 import tlx.frontends.tensor_language as tl
 from tests.semantics.frontends.tensor_language.guarded import at_end, at_start
-from tlx.frontends.tensor_language.runtime import dtype_of
+from tlx.frontends.tensor_language.runtime.arguments import dtype_of
 from tlx.frontends.tensor_language.types import NUMBERS
 
 TARGETS: Final = ("generic", "avx2", "native")

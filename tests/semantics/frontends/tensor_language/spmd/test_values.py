@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tlx.frontends.tensor_language as tl
-from tlx.frontends.tensor_language.runtime import dtype_of
+from tlx.frontends.tensor_language.runtime.arguments import dtype_of
 from tlx.frontends.tensor_language.types import NUMBERS
 
 ITEM: Final = """

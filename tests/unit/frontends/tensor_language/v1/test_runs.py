@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.frontends.tensor_language.v1.kernels import KERNELS
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language.runtime import CompiledKernel
+from tlx.frontends.tensor_language.runtime.kernels import CompiledKernel
 
 Array = np.ndarray[Any, Any]
 
