@@ -22,6 +22,8 @@ _LIT = Path(__file__).parents[2] / "lit" / "lower"
 @pytest.mark.parametrize(
     "name",
     [
+        "dynamic/memory.ll",
+        "dynamic/product.ll",
         "to_2d/convolution.ll",
         "to_2d/convolution_im2col.ll",
         "to_2d/contract.ll",

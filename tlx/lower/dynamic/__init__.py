@@ -43,7 +43,7 @@ def expand_dynamic(module: Module, context: LoweringContext) -> None:
 
 
 def _expand(module: Module, context: LoweringContext, functions: list[tuple[Function, FunctionTensors]]) -> None:
-    from tlx.lower.dynamic.expansion import Expansion
+    from tlx.lower.dynamic.expansion import ExpansionContext, FunctionExpansion
     from tlx.lower.dynamic.helpers import HelperFunctions
     from tlx.lower.dynamic.rules import RULES, product_into
 
@@ -51,7 +51,7 @@ def _expand(module: Module, context: LoweringContext, functions: list[tuple[Func
         _check(tensors)
     helpers = HelperFunctions(module, context)
     for function, tensors in functions:
-        Expansion(module, function, tensors, helpers, RULES, product_into).run()
+        FunctionExpansion(ExpansionContext(module, function, tensors, helpers), RULES, product_into).run()
     _remove_declarations(module)
 
 

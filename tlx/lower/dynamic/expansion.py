@@ -55,18 +55,17 @@ _ZERO: Final = i64(0)
 
 
 @dataclass(eq=False)
-class Expansion:
-    """The expansion of one function.
+class ExpansionContext:
+    """What the rules that expand operations of one function share.
 
     Attributes:
         module: The module.
         function: The function.
         tensors: Its tensors.
         helpers: The module's helper functions.
-        rules: How each operation is expanded, by the intrinsic's name.
-        product_into: Expands a product that is sunk to its only store.
         b: The builder, after the last instruction that was rewritten.
         handles: Handles in memory, by name.
+        views: Tensors of run-time extents in memory, by the name of the token.
         last_block: For each original block its last one, now that loops have split it.
     """
 
@@ -74,11 +73,9 @@ class Expansion:
     function: Function
     tensors: FunctionTensors
     helpers: HelperFunctions
-    rules: Mapping[str, Callable[[Expansion, DynamicOp], None]]
-    product_into: Callable[[Expansion, DynamicOp, DynamicOp], None]
     handles: dict[str, DenseHandle] = field(default_factory=dict[str, DenseHandle])
+    views: dict[str, DynamicView] = field(default_factory=dict[str, DynamicView])
     last_block: dict[str, str] = field(default_factory=dict[str, str])
-    _views: dict[str, DynamicView] = field(default_factory=dict[str, DynamicView])
 
     def __post_init__(self) -> None:
         self.folder = ConstantFolder(self.function, self.module)
@@ -87,53 +84,6 @@ class Expansion:
         self.heap = Heap(self.b, self.helpers, self.decisions.flow)
         self.entries = VectorEntries(self.b, self.folder)
         self.checks = RuntimeChecks(self.b, self.helpers)
-
-    def run(self) -> None:
-        """Expand the function."""
-        self.fused_loops = FusedLoops(self)
-        self.phis = CarriedHandles(self)
-        blocks = {block.name: block for block in self.function.blocks}
-        reachable = [blocks[name] for name in self.decisions.flow.order]
-        for block in [*reachable, *(b for n, b in blocks.items() if n not in self.decisions.flow.dominators)]:
-            self._block(block)
-        self.heap.block = ""
-        self.phis.emit_edges()
-        self.heap.finish()
-        self.fused_loops.remove_splats()
-        allow_heap(self.module, self.function)
-
-    def _block(self, block: Block) -> None:
-        self.b.block, self.b.index = block, 0
-        self.heap.block = block.name
-        for instruction in list(block.instructions):
-            assert self.b.block.instructions[self.b.index] is instruction
-            self.b.debug, self.b.span = instruction.debug_location, instruction.span
-            if instruction.opcode != "phi":
-                self.phis.load_addresses()
-            self._instruction(instruction)
-        self.last_block[block.name] = self.b.block.name
-
-    def _instruction(self, instruction: Instruction) -> None:
-        dynamic = self.tensors.dynamic
-        op = dynamic.op_of(instruction)
-        token = dynamic.tokens.get(instruction.result or "")
-        if op is not None:
-            self.remove()
-            self._operation(op)
-        elif token is not None:
-            self.remove()
-            if not self.decisions.is_direct(token):
-                self._views[str(instruction.result)] = self._view_of(token)
-        elif instruction.result in dynamic.handles:
-            self.remove()
-            self.phis.replace_phi(instruction) if instruction.opcode == "phi" else self.fused_loops.visit(instruction)
-        elif instruction.opcode == "#dbg" and any(self._is_gone(o) for o in instruction.operands):
-            self.remove()
-        else:
-            self.b.index += 1
-
-    def _is_gone(self, value: Value) -> bool:
-        return isinstance(value, Local) and value.name in self.tensors.dynamic.handles
 
     def remove(self) -> None:
         """Remove the next instruction."""
@@ -145,7 +95,7 @@ class Expansion:
         """The view of an operand's tensor in memory."""
         name = str(tensor.definition.result)
         if isinstance(tensor, DynamicTensor):
-            return self._views[name]
+            return self.views[name]
         return self._static_view(tensor)
 
     def handle(self, value: Value) -> DenseHandle:
@@ -154,7 +104,8 @@ class Expansion:
         element = getattr(value.type, "element", I8)
         return known or DenseHandle(Keyword(self.b.pointer(element), "null"), _ZERO, element)
 
-    def _view_of(self, token: DynamicTensor) -> DynamicView:
+    def view_of(self, token: DynamicTensor) -> DynamicView:
+        """The view of the tensor that a token makes, whose extents are checked here."""
         if token.element == I1:
             raise LoweringError("tensors of i1 are not lowered yet", token.definition.span)
         shape, padding = self.entries.of(token.shape), self.entries.of(token.padding)
@@ -208,33 +159,7 @@ class Expansion:
         shape, data, strides = (tuple(map(i64, n)) for n in (type_.shape, type_.data_shape, type_.strides(pitches)))
         return DynamicView(Storage(pointer), type_.element, shape, data, strides, type_.layout)
 
-    # Operations ------------------------------------------------------------------------------------------------
-
-    def _operation(self, op: DynamicOp) -> None:
-        if op.pointer is not None:
-            sunk = self.decisions.sunk(op)
-            product_ = self.tensors.dynamic.op_of(sunk) if sunk is not None else None
-            if product_ is not None:
-                self.product_into(self, product_, op)
-            elif sunk is not None:
-                self._map_into(str(sunk.result), op)
-            else:
-                self._store(op)
-        elif op.instruction.result not in self.decisions.sunk_stores:
-            self.rules[op.intrinsic.name](self, op)
-
-    def _map_into(self, name: str, store: DynamicOp) -> None:
-        """An elementwise expression that is sunk to its only store."""
-        (tensor,) = store.tensors
-        assert isinstance(tensor, DynamicTensor)
-        assert store.pointer is not None
-        if tensor.element == I1:
-            raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
-        shape = self.entries.of(tensor.shape)
-        for size in shape:
-            self.checks.compare("sge", size, i64(1))
-        self.checks.require_countable(shape)
-        self.fused_loops.emit_at(name, store.pointer, product(self.b, shape))
+    # Results ---------------------------------------------------------------------------------------------------
 
     def result(self, op: DynamicOp, count: Value, *, zero: bool = False) -> DenseHandle:
         """Memory for the result of an operation."""
@@ -263,12 +188,6 @@ class Expansion:
         self.checks.emit()
         return row_major_strides(self.b, sizes)
 
-    def _store(self, op: DynamicOp) -> None:
-        assert op.pointer is not None
-        view = self.view(op.tensors[0])
-        steps = self.target(op, list(view.shape), list(view.data_shape))
-        copy_strided(self.helpers, self.b, view.element, (op.pointer, steps), (view.pointer, view.memory_dims))
-
 
 @dataclass(eq=False)
 class _CarriedHandle:
@@ -285,13 +204,13 @@ class _CarriedHandle:
 class CarriedHandles:
     """The phis of handles of one function."""
 
-    expansion: Expansion
+    context: ExpansionContext
     _carried: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
     _late: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
 
     def replace_phi(self, phi: Instruction) -> None:
         """Replace a phi of handles by a phi of its count."""
-        e = self.expansion
+        e = self.context
         assert isinstance(phi.type, VectorType)
         element = I8 if phi.type.element == I1 else phi.type.element
         slot = e.heap.slot(f"{phi.result}")
@@ -306,8 +225,8 @@ class CarriedHandles:
     def load_addresses(self) -> None:
         """Load the addresses of carried handles after the phis of a block."""
         for carried in self._late:
-            pointer = self.expansion.heap.memory_of(carried.slot, carried.element)
-            self.expansion.handles[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
+            pointer = self.context.heap.memory_of(carried.slot, carried.element)
+            self.context.handles[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
         self._late = []
 
     def emit_edges(self) -> None:
@@ -319,7 +238,7 @@ class CarriedHandles:
                 self._emit_edge(block, predecessor, carried)
 
     def _emit_edge(self, block: Block, predecessor: str, carried: list[_CarriedHandle]) -> None:
-        b = self.expansion.b
+        b = self.context.b
         origin = b.function.block(self._renamed(block, predecessor))
         edge = self._edge(origin, block)
         b.block, b.index, b.debug = edge, len(edge.instructions) - 1, edge.terminator.debug_location
@@ -334,15 +253,15 @@ class CarriedHandles:
 
     def _renamed(self, block: Block, predecessor: str) -> str:
         """The current source block of an edge: emitted loops may have split the original one."""
-        names = {b.name: b for b in self.expansion.function.blocks}
+        names = {b.name: b for b in self.context.function.blocks}
         current = names.get(predecessor)
         if current is not None and block.name in current.terminator.targets:
             return predecessor
-        return self.expansion.last_block[predecessor]
+        return self.context.last_block[predecessor]
 
     def _copied(self, carried: _CarriedHandle, value: Value) -> tuple[Local, Value]:
         """A copy of an incoming value, in a slot of the edge."""
-        e = self.expansion
+        e = self.context
         handle = e.handle(value)
         slot = e.heap.slot(f"{carried.phi.result}.next")
         memory = e.heap.allocate_in(slot, handle.count, carried.element)
@@ -354,7 +273,7 @@ class CarriedHandles:
         targets = origin.terminator.targets
         if set(targets) == {block.name}:
             return origin
-        b = self.expansion.b
+        b = self.context.b
         edge = b.new_block(f"{block.name}.entry", origin)
         rename_incoming(b.function, [block.name], origin.name, edge.name)
         terminator = origin.terminator
@@ -370,18 +289,18 @@ class CarriedHandles:
 class FusedLoops:
     """The elementwise instructions of one function."""
 
-    expansion: Expansion
+    context: ExpansionContext
     _pending: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
     _numbers: int = 0
 
     def __post_init__(self) -> None:
-        self._definitions = definitions(self.expansion.function)
-        self._uses = uses(self.expansion.function)
-        self._blocks = {id(i): b.name for b in self.expansion.function.blocks for i in b.instructions}
+        self._definitions = definitions(self.context.function)
+        self._uses = uses(self.context.function)
+        self._blocks = {id(i): b.name for b in self.context.function.blocks for i in b.instructions}
 
     def visit(self, instruction: Instruction) -> None:
         """Emit an instruction now, or fused with its only user."""
-        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.sunk_stores:
+        if self._is_fused(instruction) or instruction.result in self.context.decisions.sunk_stores:
             self._pending[str(instruction.result)] = instruction
         elif self._uses.get(str(instruction.result)):
             self._emit(instruction)
@@ -392,7 +311,7 @@ class FusedLoops:
         if len(used) != 1 or used[0].instruction.opcode == "phi":
             return False
         user = used[0].instruction
-        handles, dynamic = self.expansion.tensors.dynamic.handles, self.expansion.tensors.dynamic
+        handles, dynamic = self.context.tensors.dynamic.handles, self.context.tensors.dynamic
         same_block = self._blocks[id(user)] == self._blocks[id(instruction)]
         return same_block and user.result in handles and dynamic.op_of(user) is None and self._size(instruction) < 32
 
@@ -412,7 +331,7 @@ class FusedLoops:
         self._emit(self._pending.pop(name), pointer, count)
 
     def _emit(self, root: Instruction, target: Value | None = None, count: Value | None = None) -> None:
-        e = self.expansion
+        e = self.context
         expression = FusedExpression([], [], [])
         self._collect(root, expression)
         handles = [e.handles[leaf.name] for leaf in expression.leaves]
@@ -445,8 +364,8 @@ class FusedLoops:
             fused = self._pending.pop(operand.name, None) if isinstance(operand, Local) else None
             if fused is not None:
                 self._collect(fused, expression)
-            elif isinstance(operand, Local) and operand.name in self.expansion.tensors.dynamic.handles:
-                self.expansion.handles.setdefault(operand.name, self.expansion.handle(operand))
+            elif isinstance(operand, Local) and operand.name in self.context.tensors.dynamic.handles:
+                self.context.handles.setdefault(operand.name, self.context.handle(operand))
                 expression.add_leaf(HandleOperand(operand.name, operand.type))
             else:
                 self._add_scalar(operand, expression)
@@ -462,7 +381,7 @@ class FusedLoops:
 
     def remove_splats(self) -> None:
         """Remove scalable vectors that only splat scalars for handles."""
-        function = self.expansion.function
+        function = self.context.function
         changed = True
         while changed:
             used = uses(function)
@@ -471,6 +390,106 @@ class FusedLoops:
                 remaining = [i for i in block.instructions if not _is_dead_splat(i, used)]
                 changed = changed or len(remaining) != len(block.instructions)
                 block.instructions = remaining
+
+
+@dataclass(eq=False)
+class FunctionExpansion:
+    """Rewrites one function.
+
+    Attributes:
+        context: What the rules share.
+        rules: How each operation is expanded, by the intrinsic's name.
+        product_into: Expands a product that is sunk to its only store.
+    """
+
+    context: ExpansionContext
+    rules: Mapping[str, Callable[[ExpansionContext, DynamicOp], None]]
+    product_into: Callable[[ExpansionContext, DynamicOp, DynamicOp], None]
+
+    def __post_init__(self) -> None:
+        self.fused_loops = FusedLoops(self.context)
+        self.phis = CarriedHandles(self.context)
+
+    def run(self) -> None:
+        """Expand the function."""
+        e = self.context
+        blocks, flow = {block.name: block for block in e.function.blocks}, e.decisions.flow
+        reachable = [blocks[name] for name in flow.order]
+        for block in [*reachable, *(b for n, b in blocks.items() if n not in flow.dominators)]:
+            self._block(block)
+        e.heap.block = ""
+        self.phis.emit_edges()
+        e.heap.finish()
+        self.fused_loops.remove_splats()
+        allow_heap(e.module, e.function)
+
+    def _block(self, block: Block) -> None:
+        b = self.context.b
+        b.block, b.index = block, 0
+        self.context.heap.block = block.name
+        for instruction in list(block.instructions):
+            assert b.block.instructions[b.index] is instruction
+            b.debug, b.span = instruction.debug_location, instruction.span
+            if instruction.opcode != "phi":
+                self.phis.load_addresses()
+            self._instruction(instruction)
+        self.context.last_block[block.name] = b.block.name
+
+    def _instruction(self, instruction: Instruction) -> None:
+        dynamic = self.context.tensors.dynamic
+        op = dynamic.op_of(instruction)
+        token = dynamic.tokens.get(instruction.result or "")
+        if op is not None:
+            self.context.remove()
+            self._operation(op)
+        elif token is not None:
+            self.context.remove()
+            if not self.context.decisions.is_direct(token):
+                self.context.views[str(instruction.result)] = self.context.view_of(token)
+        elif instruction.result in dynamic.handles:
+            self.context.remove()
+            self.phis.replace_phi(instruction) if instruction.opcode == "phi" else self.fused_loops.visit(instruction)
+        elif instruction.opcode == "#dbg" and any(self._is_handle(o) for o in instruction.operands):
+            self.context.remove()
+        else:
+            self.context.b.index += 1
+
+    def _is_handle(self, value: Value) -> bool:
+        return isinstance(value, Local) and value.name in self.context.tensors.dynamic.handles
+
+    def _operation(self, op: DynamicOp) -> None:
+        if op.pointer is not None:
+            sunk = self.context.decisions.sunk(op)
+            product_ = self.context.tensors.dynamic.op_of(sunk) if sunk is not None else None
+            if product_ is not None:
+                self.product_into(self.context, product_, op)
+            elif sunk is not None:
+                self._map_into(str(sunk.result), op)
+            else:
+                self._store(op)
+        elif op.instruction.result not in self.context.decisions.sunk_stores:
+            self.rules[op.intrinsic.name](self.context, op)
+
+    def _map_into(self, name: str, store: DynamicOp) -> None:
+        """An elementwise expression that is sunk to its only store."""
+        (tensor,) = store.tensors
+        assert isinstance(tensor, DynamicTensor)
+        assert store.pointer is not None
+        if tensor.element == I1:
+            raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
+        e = self.context
+        shape = e.entries.of(tensor.shape)
+        for size in shape:
+            e.checks.compare("sge", size, i64(1))
+        e.checks.require_countable(shape)
+        self.fused_loops.emit_at(name, store.pointer, product(e.b, shape))
+
+    def _store(self, op: DynamicOp) -> None:
+        assert op.pointer is not None
+        e = self.context
+        view = e.view(op.tensors[0])
+        steps = e.target(op, list(view.shape), list(view.data_shape))
+        copy_strided(e.helpers, e.b, view.element, (op.pointer, steps), (view.pointer, view.memory_dims))
 
 
 def _is_dead_splat(instruction: Instruction, used: dict[str, list[Use]]) -> bool:

@@ -39,10 +39,10 @@ from tlx.lower.memory.views import Storage, StridedDim
 from tlx.lower.operations import UNARY_INTRINSICS, combine_identity, emit_portable_combine, emit_scalar_truncation
 
 if TYPE_CHECKING:
-    from tlx.lower.dynamic.expansion import Expansion
+    from tlx.lower.dynamic.expansion import ExpansionContext
 
 
-def lower_function(e: Expansion, op: DynamicOp) -> None:
+def lower_function(e: ExpansionContext, op: DynamicOp) -> None:
     """Apply a function to each data element, in the operand's shape and layout; padding is zero."""
     view = e.view(op.tensors[0])
     handle = e.result(op, product(e.b, view.shape), zero=view.is_padded)
@@ -66,7 +66,7 @@ def lower_function(e: Expansion, op: DynamicOp) -> None:
     e.helpers.call(e.b, f"{op.intrinsic.name}.r{rank}.{mangle(handle.element)}", parameters, args, build)
 
 
-def lower_reduction(e: Expansion, op: DynamicOp) -> None:
+def lower_reduction(e: ExpansionContext, op: DynamicOp) -> None:
     """Reduce each window of a tensor to one element of a row-major result."""
     b = e.b
     view = e.view(op.tensors[0])
@@ -100,13 +100,13 @@ def lower_reduction(e: Expansion, op: DynamicOp) -> None:
     e.helpers.call(b, f"{op.intrinsic.name}.r{rank}.{mangle(handle.element)}", parameters, args, build)
 
 
-Rule = Callable[["Expansion", DynamicOp], None]
+Rule = Callable[["ExpansionContext", DynamicOp], None]
 
 
 # Products ------------------------------------------------------------------------------------------------------------
 
 
-def product_into(e: Expansion, op: DynamicOp, store: DynamicOp) -> None:
+def product_into(e: ExpansionContext, op: DynamicOp, store: DynamicOp) -> None:
     """A product of matrices that is sunk to its only store."""
     assert store.pointer is not None
     acc, lhs, rhs = _operands(e, op)
@@ -117,7 +117,7 @@ def product_into(e: Expansion, op: DynamicOp, store: DynamicOp) -> None:
     _emit_product(e, op, DynamicView.strided(Storage(store.pointer), _element(op), dims), lhs, rhs, acc)
 
 
-def _lower_product(e: Expansion, op: DynamicOp) -> None:
+def _lower_product(e: ExpansionContext, op: DynamicOp) -> None:
     """Matmul and the mma family: a loop over the batch around products of matrices."""
     acc, lhs, rhs = _operands(e, op)
     _check_product(e, acc, lhs, rhs)
@@ -125,12 +125,12 @@ def _lower_product(e: Expansion, op: DynamicOp) -> None:
     _emit_batch(e, op, extents, lhs, rhs, acc)
 
 
-def _operands(e: Expansion, op: DynamicOp) -> tuple[DynamicView | None, DynamicView, DynamicView]:
+def _operands(e: ExpansionContext, op: DynamicOp) -> tuple[DynamicView | None, DynamicView, DynamicView]:
     *acc, lhs, rhs = [e.view(tensor) for tensor in op.tensors]
     return acc[0] if acc else None, lhs, rhs
 
 
-def _check_product(e: Expansion, acc: DynamicView | None, lhs: DynamicView, rhs: DynamicView) -> None:
+def _check_product(e: ExpansionContext, acc: DynamicView | None, lhs: DynamicView, rhs: DynamicView) -> None:
     _check_equal(e, lhs.extents[-1], rhs.extents[-2])
     for left, right in zip(lhs.extents[:-2], rhs.extents[:-2], strict=True):
         _check_equal(e, left, right)
@@ -140,13 +140,13 @@ def _check_product(e: Expansion, acc: DynamicView | None, lhs: DynamicView, rhs:
     e.checks.emit()
 
 
-def _check_equal(e: Expansion, a: Value, b: Value) -> None:
+def _check_equal(e: ExpansionContext, a: Value, b: Value) -> None:
     if not e.entries.is_same(a, b):
         e.checks.compare("eq", a, b)
 
 
 def _emit_batch(
-    e: Expansion,
+    e: ExpansionContext,
     op: DynamicOp,
     extents: Sequence[Value],
     lhs: DynamicView,
@@ -165,7 +165,7 @@ def _emit_batch(
 
 
 def _emit_product(
-    e: Expansion, op: DynamicOp, c: DynamicView, a: DynamicView, b: DynamicView, acc: DynamicView | None
+    e: ExpansionContext, op: DynamicOp, c: DynamicView, a: DynamicView, b: DynamicView, acc: DynamicView | None
 ) -> None:
     kind = op.intrinsic.name if op.intrinsic.name in MMA_INTRINSICS else "smma"
     emit_matrix_product(e.helpers, e.b, kind, c, a, b, acc)
@@ -176,7 +176,7 @@ def _element(op: DynamicOp) -> Type:
     return op.like.element
 
 
-def _lower_contract(e: Expansion, op: DynamicOp) -> None:
+def _lower_contract(e: ExpansionContext, op: DynamicOp) -> None:
     """Both operands as batch x free x summed and batch x summed x free matrices, then products of these."""
     lists = [list(numbers) for numbers in axes_of([e.folder.ints(value) or () for value in op.dims])]
     axes, batch = lists[:2], lists[2:]
@@ -193,7 +193,7 @@ def _lower_contract(e: Expansion, op: DynamicOp) -> None:
     _emit_batch(e, op, [*lhs.extents[:-1], rhs.extents[-1]], lhs, rhs)
 
 
-def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[list[int], ...]) -> DynamicView:
+def _as_matrices(e: ExpansionContext, op: DynamicOp, view: DynamicView, groups: tuple[list[int], ...]) -> DynamicView:
     """A view whose last two dimensions are groups of dimensions: the same memory, or a copy in that order."""
     batch, *pair = groups
     dims = view.dims
@@ -215,7 +215,7 @@ def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[l
 # Moving elements -----------------------------------------------------------------------------------------------------
 
 
-def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
+def _lower_reorder(e: ExpansionContext, op: DynamicOp) -> None:
     """Tovector and transpose: the same tensor in the order of the result's layout, padding zero."""
     assert op.like is not None
     view = e.view(op.tensors[0])
@@ -229,7 +229,7 @@ def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
     copy_strided(e.helpers, e.b, view.element, (handle.pointer, steps), (view.pointer, dims))
 
 
-def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
+def _lower_broadcast(e: ExpansionContext, op: DynamicOp) -> None:
     """A scalar, or a tensor whose dimensions of extent 1 get a stride of 0."""
     if op.scalars:
         _fill(e, op)
@@ -251,7 +251,7 @@ def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
     )
 
 
-def _broadcast_step(e: Expansion, dim: StridedDim[Value], extent: Value) -> Value:
+def _broadcast_step(e: ExpansionContext, dim: StridedDim[Value], extent: Value) -> Value:
     """The stride of a dimension whose extent is the result's, or 1."""
     if isinstance(dim.extent, ConstInt) and dim.extent.value == 1:
         return i64(0)
@@ -263,7 +263,7 @@ def _broadcast_step(e: Expansion, dim: StridedDim[Value], extent: Value) -> Valu
     return e.b.select(is_one, i64(0), dim.stride, "step")
 
 
-def _fill(e: Expansion, op: DynamicOp) -> None:
+def _fill(e: ExpansionContext, op: DynamicOp) -> None:
     """A tensor of the operand's type whose data elements are all one scalar."""
     view = e.view(op.tensors[0])
     element = _element(op)
@@ -274,7 +274,7 @@ def _fill(e: Expansion, op: DynamicOp) -> None:
     copy_strided(e.helpers, e.b, element, (handle.pointer, row_major_strides(e.b, list(view.shape))), (cell, source))
 
 
-def _lower_permute(e: Expansion, op: DynamicOp) -> None:
+def _lower_permute(e: ExpansionContext, op: DynamicOp) -> None:
     """reshape.permute: the dimensions in another order; the new shape has as many elements."""
     view = e.view(op.tensors[0])
     order = [view.dims[d] for d in e.folder.ints(op.dims[0]) or ()]
@@ -290,7 +290,7 @@ def _lower_permute(e: Expansion, op: DynamicOp) -> None:
     copy_strided(e.helpers, e.b, view.element, (handle.pointer, row_major_strides(e.b, extents)), (view.pointer, order))
 
 
-def _lower_concat(e: Expansion, op: DynamicOp) -> None:
+def _lower_concat(e: ExpansionContext, op: DynamicOp) -> None:
     """Copy each operand to its place along the axis."""
     axis = e.folder.integer(op.dims[0]) or 0
     views = [e.view(tensor) for tensor in op.tensors]
