@@ -98,7 +98,8 @@ class Numbers:
 
     def all_exponents(self) -> Array:
         """Finite numbers whose exponents are distributed evenly."""
-        return self.of_bits(0, (1 - 2 * self.least + 2) << self.fraction)
+        infinity = (3 - 2 * self.least) << self.fraction
+        return self.of_bits(0, infinity)
 
     def between(self, start: float, stop: float) -> Array:
         """Numbers distributed evenly."""
