@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I32, I64, VOID, PointerType, StructType
 from tlx.ir.values import Value, const_int
-from tlx.legalize.nvidia.held_operands import multiply_held
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
+from tlx.legalize.nvidia.register_operands import multiply_held
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 from tlx.target.hardware import Sign
 

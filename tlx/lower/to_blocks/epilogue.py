@@ -21,8 +21,8 @@ from typing import Final
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Value
+from tlx.lower.to_blocks.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index, row_tile, vector_columns
-from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -308,7 +308,7 @@ class Epilogue:
 
     def _place(self, at: tuple[Value, Value], count: int) -> ResultTile:
         """The place of adjacent elements in C of their iteration."""
-        _, *found = self.merged.found(self.kernel, *at)
+        _, *found = self.merged.position_of(self.kernel, *at)
         return row_tile(count, *(as_index(self.b, number) for number in found))
 
     def _emitter(
@@ -323,7 +323,7 @@ class Epilogue:
     ) -> Value:
         """Adjacent elements of a row of C, some of whose nodes may be known."""
         b, gemm = self.b, self.gemm
-        iteration, *_ = self.merged.found(self.kernel, *at)
+        iteration, *_ = self.merged.position_of(self.kernel, *at)
 
         def product(place: ResultTile) -> Value:
             total = sums()
@@ -340,7 +340,7 @@ class Epilogue:
     def _store(self, at: tuple[Value, Value], result: Value) -> None:
         """Store adjacent elements of a row of C."""
         assert isinstance(result.type, VectorType)
-        iteration, *_ = self.merged.found(self.kernel, *at)
+        iteration, *_ = self.merged.position_of(self.kernel, *at)
         place = self._place(at, result.type.count)
         address = tile_address(self.b, self.gemm.c, self._pointer(0, iteration), place)
         store_vector(self.b, result, address, self._alignment(result.type.count))

@@ -27,8 +27,8 @@ from typing import Final
 from tlx.ir.types import I8, I32, I64, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.epilogue import HeldSums, ResultPart
+from tlx.lower.to_blocks.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.kernel import GridKernel, MappedPointer, all_of, as_index
-from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import TileSums, terms_of
 from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
 from tlx.lower.to_tiles.problem import Gemm

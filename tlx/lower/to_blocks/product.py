@@ -30,6 +30,7 @@ from tlx.lower.to_blocks.elementwise import Transposition, blocks_of
 from tlx.lower.to_blocks.epilogue import Epilogue, HeldSums, ResultPart
 from tlx.lower.to_blocks.fragments import FragmentSums
 from tlx.lower.to_blocks.group_product import GroupSums, MappedGroupSums, MappedMemory, MappedOperands
+from tlx.lower.to_blocks.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.kernel import (
     GridFacts,
     GridKernel,
@@ -38,7 +39,6 @@ from tlx.lower.to_blocks.kernel import (
     as_index,
     row_tile,
 )
-from tlx.lower.to_blocks.merging import MergedProduct
 from tlx.lower.to_blocks.positions import Positions, TileSums, terms_of
 from tlx.lower.to_blocks.scalar_product import ScalarSums, operand_bytes
 from tlx.lower.to_blocks.staging import CHUNK, StagedSums

@@ -190,7 +190,7 @@ class ScalarSums:
                 base = self.kernel.pointers[number + 1]
                 inside = self._is_inside(operand, at.number, across)
                 if self.tile.merged.by_rows == (number == 0):
-                    iteration, *found = self.tile.merged.found(self.kernel, across, across)
+                    iteration, *found = self.tile.merged.position_of(self.kernel, across, across)
                     base, across = self.tile.merged.moved(self.kernel, base, number + 1, iteration), found[number]
                 if at.offsets is not None:
                     base = b.gep(view.element, base, at.offsets[number])

@@ -253,7 +253,7 @@ class StagedSums(ABC):
         b, view, merged = self.b, operand.view, self.merged
         base = operand.pointer
         if merged.by_rows == operand.is_lhs:
-            iteration, row, column = merged.found(self.kernel, across, across)
+            iteration, row, column = merged.position_of(self.kernel, across, across)
             base, across = merged.moved(self.kernel, base, operand.number, iteration), row if merged.by_rows else column
         if at.offsets is not None:
             base = b.gep(view.element, base, at.offsets[operand.number - 1])

@@ -1,4 +1,4 @@
-"""Parts: an operation writes its result to the place where a concatenation, padding or permutation would copy it.
+"""Copy elision: operations write their results where a concatenation, padding or permutation would copy them.
 
 Rewrite of two maps that are concatenated::
 

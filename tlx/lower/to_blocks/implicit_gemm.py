@@ -50,7 +50,7 @@ class MergedProduct:
         """Columns of C."""
         return self.gemm.n * (1 if self.by_rows else prod(self.inner.trips))
 
-    def found(self, kernel: GridKernel, row: Value, column: Value) -> tuple[Value | None, Value, Value]:
+    def position_of(self, kernel: GridKernel, row: Value, column: Value) -> tuple[Value | None, Value, Value]:
         """The iteration, row and column of an element of C; all are i32; no iteration if nothing is merged."""
         if not self.inner.trips:
             return None, row, column
