@@ -124,14 +124,13 @@ class Composites(Convolutions):
         wide = self._accumulated(value)
         magnitude = self.unary("abs", wide)
         tail = self._short_tail(magnitude) if value.dtype.name == "bfloat16" else self._tail(magnitude)
-        tail = self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
         result = self.where(self.compare("lt", wide, 0.0), self.subtract(2.0, tail), tail)
         return self.convert(result, value.dtype)
 
     def _short_tail(self, magnitude: Value) -> Value:
-        """`erfc` of numbers from 0 to the limit, with an error of 2^-14.2."""
+        """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
         logarithm = self.multiply(self._polynomial(magnitude, _SHORT_ERFC), magnitude)
-        return self._function("exp2", logarithm, Accuracy(for_bfloat=True))
+        return self._function("exp2", logarithm, Accuracy(for_bfloat=True, flushes_subnormals=True))
 
     def _tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0 to the limit, with an error of some ulp."""
@@ -143,7 +142,8 @@ class Composites(Convolutions):
         ratio = self.multiply_add(self._polynomial(q, _ERFC), ratio, ratio)
         square = self.multiply(a, a)
         excess = self.multiply_add(self.unary("negative", a), a, square)
-        return self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
+        tail = self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
+        return self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
 
     def _ratio(self, x: Value, y: Value) -> Value:
         """`x / y` of numbers that are not subnormal and whose quotient is not."""

@@ -177,6 +177,8 @@ NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
 """Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
+ABSOLUTE: Final = ", !tlx.absolute !{}"
+"""Marks an elementary function of floats whose result is added to 1: an error of 2^-25 is enough."""
 STREAMING: Final = ", !tlx.passing !{}"
 """Marks a load of data that is evicted from the L1 cache before it is read again."""
 
@@ -203,6 +205,11 @@ def is_streaming(instruction: Instruction) -> bool:
 def is_short(instruction: Instruction) -> bool:
     """Whether an error of 2^-14 is enough for an elementary function."""
     return SHORT in instruction.text
+
+
+def is_absolute(instruction: Instruction) -> bool:
+    """Whether an error of 2^-25 is enough for an elementary function, however small its result is."""
+    return ABSOLUTE in instruction.text
 
 
 def has_no_subnormals(instruction: Instruction) -> bool:

@@ -15,7 +15,7 @@ from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.intrinsics.small_floats import CONVERSIONS
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.module import NO_SUBNORMALS, SHORT, has_no_subnormals, is_short
+from tlx.ir.module import ABSOLUTE, NO_SUBNORMALS, SHORT, has_no_subnormals, is_absolute, is_short
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.hardware import Sign
@@ -46,20 +46,22 @@ class Accuracy:
     Attributes:
         for_bfloat: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
         flushes_subnormals: Whether zero is good enough for results below the normal numbers.
+        absolute: Whether an error of 2^-25 is enough, however small the result is.
     """
 
     for_bfloat: bool = False
     flushes_subnormals: bool = False
+    absolute: bool = False
 
     @classmethod
     def of(cls, instruction: Instruction) -> Accuracy:
         """The accuracy that an instruction's metadata requests."""
-        return cls(is_short(instruction), has_no_subnormals(instruction))
+        return cls(is_short(instruction), has_no_subnormals(instruction), is_absolute(instruction))
 
     @property
     def metadata(self) -> str:
         """The metadata of an instruction that requests it."""
-        return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals
+        return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals + ABSOLUTE * self.absolute
 
 
 FULL_ACCURACY: Final = Accuracy()

@@ -46,6 +46,9 @@ the same."""
 
 _PASS_ERRORS_ON: Final = _COMMUTE_WITH_ROUNDING | {"fmul", "fdiv", "sqrt", "llvm.sqrt"}
 """Operations whose result has at most the sum of their operands' relative errors."""
+_CONTRACTED: Final = frozenset({"fmul", "fadd", "fsub"})
+"""Products that need not be rounded before they are added."""
+_PRODUCT: Final = ElementwiseOp("fmul", ("contract",))
 _MOST_USES_OF_SHORT: Final = 2
 _LEAST: Final = 2.0**-100
 """Products of constants from it on, and up to its inverse, are far from underflow and overflow."""
@@ -186,6 +189,9 @@ class _Widening:
         name = _name(node).removeprefix("llvm.")
         if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
             return UnaryNode(FLOAT, name, self._operands(node), Accuracy(for_bfloat=True))
+        if isinstance(node, InstructionNode) and name in _CONTRACTED:
+            flags = tuple(dict.fromkeys((*node.operation.flags, "contract")))
+            return InstructionNode(FLOAT, replace(node.operation, flags=flags), self._operands(node))
         return replace(node, element=FLOAT, operands=self._operands(node))
 
     def _sums_with_tanh(self) -> Iterator[tuple[int, int]]:
@@ -203,7 +209,7 @@ class _Widening:
         """The old node 1 + tanh u, from the old node u."""
         argument = self._as_float(u)
         is_short = self.error_factors[number] <= _MOST_USES_OF_SHORT
-        accuracy = Accuracy(for_bfloat=is_short, flushes_subnormals=is_short)
+        accuracy = Accuracy(for_bfloat=is_short, flushes_subnormals=is_short, absolute=not is_short)
         sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), accuracy))
         result = self._times(sigmoid, 2.0)
         self.halves[result] = sigmoid
@@ -220,7 +226,7 @@ class _Widening:
                     return self._times(self.halves[doubled], 2.0 * number)
                 if self._factors(self._as_float(factor)) is not None:
                     twice = self._times(self._as_float(factor), 2.0)
-                    return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (twice, self.halves[doubled])))
+                    return self._node(InstructionNode(FLOAT, _PRODUCT, (twice, self.halves[doubled])))
         return None
 
     def _factors(self, x: int) -> tuple[int, float] | None:
@@ -241,7 +247,7 @@ class _Widening:
         if factor == 1.0:
             return x
         number = self._node(SplatLeaf(FLOAT, const_float(FLOAT, factor)))
-        return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (x, number)))
+        return self._node(InstructionNode(FLOAT, _PRODUCT, (x, number)))
 
     def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:
         return tuple(self._as_float(n) if self._is_bfloat(n) else self._as_is(n) for n in node.operands)
