@@ -8,7 +8,7 @@ from typing import Final
 
 from tlx.graph.contraction.convolution import Convolutions
 from tlx.graph.reductions import Axes
-from tlx.graph.value import Operand, Value
+from tlx.graph.value import DType, Operand, Value
 from tlx.intrinsics.numpy_types import is_float
 from tlx.lower.operations import FULL_ACCURACY, Accuracy, ElementwiseOp
 
@@ -99,7 +99,7 @@ class Composites(Convolutions):
         scale = math.sqrt(8 / math.pi)
         doubled = self.multiply(wide, self.multiply_add(self.multiply(wide, wide), 0.044715 * scale, scale))
         factor = self._function("sigmoid", doubled, _accuracy_of_factor(value))
-        return self.convert(self.multiply(wide, factor), value.dtype)
+        return self._result(self.multiply(wide, factor), value.dtype)
 
     def erf(self, x: Operand) -> Value:
         """The error function of float, half and bfloat, within 4 ulp: `x P(x^2) / Q(x^2)`, as in Eigen and XLA."""
@@ -109,7 +109,7 @@ class Composites(Convolutions):
         wide = self.clamp(-_ERF_LIMIT, self._accumulated(value), _ERF_LIMIT)
         square = self.multiply(wide, wide)
         ratio = self._ratio(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
-        return self.convert(self.multiply(wide, ratio), value.dtype)
+        return self._result(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
         """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; 0 where it is subnormal.
@@ -125,7 +125,7 @@ class Composites(Convolutions):
         magnitude = self.unary("abs", wide)
         tail = self._short_tail(magnitude) if value.dtype.name == "bfloat16" else self._tail(magnitude)
         result = self.where(self.compare("lt", wide, 0.0), self.subtract(2.0, tail), tail)
-        return self.convert(result, value.dtype)
+        return self._result(result, value.dtype)
 
     def _short_tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
@@ -145,6 +145,12 @@ class Composites(Convolutions):
         tail = self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
         return self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
 
+    def _result(self, x: Value, dtype: DType) -> Value:
+        """What a function computed, in the type of its result."""
+        if x.dtype == dtype:
+            return x
+        return self._map("convert", ElementwiseOp("fptrunc", ends_function=True), [x], dtype)
+
     def _ratio(self, x: Value, y: Value) -> Value:
         """`x / y` of numbers that are not subnormal and whose quotient is not."""
         return self._map("divide", ElementwiseOp("fdiv", ("arcp",)), [x, y], x.dtype)
@@ -161,7 +167,7 @@ class Composites(Convolutions):
         value = self._value("silu", x)
         wide = self._accumulated(value)
         factor = self._function("sigmoid", wide, _accuracy_of_factor(value))
-        return self.convert(self.multiply(wide, factor), value.dtype)
+        return self._result(self.multiply(wide, factor), value.dtype)
 
 
 def _accuracy_of_factor(value: Value) -> Accuracy:

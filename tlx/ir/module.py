@@ -179,6 +179,8 @@ SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 ABSOLUTE: Final = ", !tlx.absolute !{}"
 """Marks an elementary function of floats whose result is added to 1: an error of 2^-25 is enough."""
+FUNCTION_RESULT: Final = ", !tlx.result !{}"
+"""Marks a rounding of what a function computed in float to the function's type, which the program does not request."""
 STREAMING: Final = ", !tlx.passing !{}"
 """Marks a load of data that is evicted from the L1 cache before it is read again."""
 
@@ -205,6 +207,11 @@ def is_streaming(instruction: Instruction) -> bool:
 def is_short(instruction: Instruction) -> bool:
     """Whether an error of 2^-14 is enough for an elementary function."""
     return SHORT in instruction.text
+
+
+def is_function_result(instruction: Instruction) -> bool:
+    """Whether an instruction rounds what a function computed in float."""
+    return FUNCTION_RESULT in instruction.text
 
 
 def is_absolute(instruction: Instruction) -> bool:

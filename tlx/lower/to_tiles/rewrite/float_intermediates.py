@@ -76,7 +76,7 @@ def in_float(expression: Expression) -> tuple[Expression, str]:
 
 def _unrounded(nodes: Sequence[Node]) -> list[int]:
     """Numbers of the bfloat operations that round, and whose rounding another operation would see."""
-    seen = [False] * len(nodes)
+    seen, factors = [False] * len(nodes), _error_factors(nodes)
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)) and _name(node) != "bitcast":
             commutes = node.element == BFLOAT and _name(node) in _COMMUTE_WITH_ROUNDING
@@ -85,7 +85,10 @@ def _unrounded(nodes: Sequence[Node]) -> list[int]:
     return [
         number
         for number, node in enumerate(nodes)
-        if seen[number] and _is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING
+        if seen[number]
+        and (
+            (_is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING) or _may_keep_float(node, factors[number])
+        )
     ]
 
 
@@ -95,10 +98,20 @@ def _error_factors(nodes: Sequence[Node]) -> list[float]:
     factors[-1] = 1.0 if _is_widened(nodes[-1]) else math.inf
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)):
-            passed_on = _is_widened(node) and _name(node) in _PASS_ERRORS_ON
+            passed_on = (_is_widened(node) and _name(node) in _PASS_ERRORS_ON) or _ends_function(node)
             for operand in node.operands:
                 factors[operand] += factors[number] if passed_on else math.inf
     return factors
+
+
+def _ends_function(node: Node) -> bool:
+    """Whether a node rounds to bfloat what a function computed in float."""
+    return node.element == BFLOAT and isinstance(node, InstructionNode) and node.operation.ends_function
+
+
+def _may_keep_float(node: Node, error_factor: float) -> bool:
+    """Whether a node rounds the result of a function of bfloat that need not be rounded."""
+    return _ends_function(node) and error_factor <= _MOST_USES_OF_SHORT
 
 
 def _is_widened(node: Node) -> bool:
@@ -175,6 +188,8 @@ class _Widening:
             self.floats[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
+        elif _may_keep_float(node, self.error_factors[number]):
+            self.floats[number] = self._as_is(node.operands[0])
         elif _is_widened(node):
             scaled = self._scaled_half(node)
             self.floats[number] = self._node(self._widened(number, node)) if scaled is None else scaled
