@@ -180,14 +180,16 @@ class _Order:
         return [(number, index) for number, index in self._uses[name] if not self._done[number]]
 
     def _joins_use(self, instruction: Instruction) -> bool:
-        """Whether an instruction and a waiting one may become one: a product and a sum, or a maximum's two.
+        """Whether an instruction and a waiting one may become one: a sum of a product, a maximum, a negative factor.
 
-        LLVM does not find either across an instruction that pins the value between them.
+        LLVM does not find them across an instruction that pins the value between them.
         """
         users = [self.waiting[number] for number, _ in self._waiting_uses(instruction.value.name)]
         if instruction.opcode == "fmul" and "contract" in instruction.flags:
             return any(user.opcode in ("fadd", "fsub") and "contract" in user.flags for user in users)
-        return any(user.opcode == "select" and self._is_placed(user.operands[0]) for user in users)
+        return instruction.opcode == "fneg" or any(
+            user.opcode == "select" and self._is_placed(user.operands[0]) for user in users
+        )
 
     def _is_placed(self, value: Value) -> bool:
         """Whether one of the block's instructions computes a value, and is placed."""
