@@ -112,7 +112,7 @@ class Composites(Convolutions):
         return self._result(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
-        """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; 0 where it is subnormal.
+        """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; if subnormal, it may be 0.
 
         Of float and half, a rational approximation by Juffa, within 6 ulp of float with fused multiply-adds, else
         within 100. The two quotients share a division, and `exp` of the rounded square is corrected by what was

@@ -178,7 +178,7 @@ NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 ABSOLUTE: Final = ", !tlx.absolute !{}"
-"""Marks an elementary function of floats whose result is added to 1: an error of 2^-25 is enough."""
+"""Marks an elementary function of floats that is at most 1 and whose error may be relative to 1: 2^-23 is enough."""
 FUNCTION_RESULT: Final = ", !tlx.result !{}"
 """Marks a rounding of what a function computed in float to the function's type, which the program does not request."""
 STREAMING: Final = ", !tlx.passing !{}"
@@ -215,7 +215,7 @@ def is_function_result(instruction: Instruction) -> bool:
 
 
 def is_absolute(instruction: Instruction) -> bool:
-    """Whether an error of 2^-25 is enough for an elementary function, however small its result is."""
+    """Whether an error of 2^-23 is enough for an elementary function, however small its result is."""
     return ABSOLUTE in instruction.text
 
 

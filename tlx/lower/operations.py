@@ -55,7 +55,7 @@ class Accuracy:
     Attributes:
         for_bfloat: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
         flushes_subnormals: Whether zero is good enough for results below the normal numbers.
-        absolute: Whether an error of 2^-25 is enough, however small the result is.
+        absolute: Whether an error of 2^-23 is enough, however small the result is.
     """
 
     for_bfloat: bool = False

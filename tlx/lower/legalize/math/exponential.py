@@ -25,6 +25,9 @@ nothing has to be clamped:
 
     t = x / ln 2,  r = fraction t,  e^x = 2^(t - r) (1 + r p(r))
 
+A sigmoid whose error may be relative to 1 has this r, too, with the polynomial for floats: the error of t matters less
+the larger t is, as the sigmoid is near 0 or 1 there.
+
 On targets that estimate 2^t with an error of 2^-22,
 
     e^x = 2^n 2^t,       n = round(x / ln 2) between -126 and 126,  t = x / ln 2 - n
@@ -251,7 +254,8 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
 def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, exponent: Value) -> Value:
     """2^exponent for results of 16 bits, on targets with instructions for it.
 
-    Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
+    Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal. If results
+    below the normal numbers may be zero, they are.
     """
     flushes, least = lanes.accuracy.flushes_subnormals, 1.0 - lanes.bias
     t = lanes.at_least(exponent, least if flushes else least - lanes.fraction - 2)

@@ -10,14 +10,18 @@ Leaves are extended once, intermediate results are floats, and the result is rou
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
 functions of bfloat are. A sum may cancel, as one of GELU and a residual does: its operands have the accuracy of float.
 
-In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where an error of 2^-14 is allowed, results below the normal numbers
+In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where the result may be as far off as that sum of floats, the error of
+the sigmoid is relative to 1. Where an error of 2^-14 is allowed, results below the normal numbers
 may be zero, too: 1 + tanh u, rounded to float, has none.
 
     1 + tanh u            ->  2 sigmoid(2 u)
     (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
 
-A matrix product is an operation like others. What the program rounds by itself stays rounded: results of conversions to
-bfloat. A `bitcast` takes the bits of the rounded value.
+A matrix product is an operation like others. A product of floats and a sum that uses it may be fused.
+
+What the program rounds by itself stays rounded: results of conversions to bfloat. A conversion that only ends a
+function computed in float (`!tlx.result`) is dropped where an error of 2^-14 is allowed. A `bitcast` takes the bits of
+the rounded value.
 """
 
 from __future__ import annotations
