@@ -48,6 +48,7 @@ EPILOGUES: Final[dict[str, Epilogue]] = {
     "SiLU": lambda g, y, _r: y * g.sigmoid(y),
     "GELU on floats": lambda g, y, _r: g.gelu(y),
     "exact GELU": lambda g, y, _r: exact_gelu(g, y),
+    "residual": lambda _g, y, r: y + r,
     "GELU and residual": lambda g, y, r: gelu_by_tanh(g, y) + r,
 }
 """What follows the sum of a product and a bias, with a residual matrix at hand."""

@@ -33,6 +33,7 @@ FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "sigmoid": lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x))),
+    "silu": lambda x: x * FUNCTIONS["sigmoid"](x),
     "tanh": np.tanh,
     "log": np.log,
     "log2": np.log2,
@@ -62,13 +63,16 @@ end:
 
 
 def compiled(name: str, element: str, target: str) -> Any:
-    """A function that calls a kernel of division (`fdiv`) or of a function some times."""
+    """A function that calls a kernel of division (`fdiv`), of a function or of x sigmoid(x) (`silu`) some times."""
     zeros = "<1 x i32> zeroinitializer"
     vector, shape = f"<{SIZE} x {element}>", f"<1 x i32> <i32 {SIZE}>, {zeros}, {zeros}, {zeros}"
-    operation = f"call {vector} @llvm.tensor.{name}(token %a)"
-    if name == "fdiv":
-        operation = f"fdiv {vector} %a.v, %b.v"
     loads = "".join(LOAD.format(name=x, element=element, vector=vector, shape=shape) for x in "ab")
+    operation = f"call {vector} @llvm.tensor.{name}(token %a)"
+    if name == "silu":
+        operation = f"fmul {vector} %a.v, %s"
+        loads += f"  %s = call {vector} @llvm.tensor.sigmoid(token %a)\n"
+    elif name == "fdiv":
+        operation = f"fdiv {vector} %a.v, %b.v"
     return tlx.compile(PROGRAM.format(loads=loads, operation=operation, vector=vector), target)["repeat"]
 
 
@@ -190,6 +194,8 @@ def check(name: str, n: Numbers, x: Array, y: Array, result: Array) -> None:
     if name == "fdiv" and x.dtype == np.float32:
         expected = (x / y).astype(wide)
     last_place = np.abs(expected) * 2.0**-n.fraction + 2.0 ** (n.least - n.fraction)
+    if name == "silu":
+        last_place += np.abs(a) * 2.0 ** (n.least - n.fraction)  # the sigmoid's, multiplied by x
     error = 0.0 if name == "fdiv" else 8 * last_place
     is_right = (got == expected) | (np.isnan(got) & np.isnan(expected)) | (np.abs(got - expected) <= error)
     if not is_right.all():
@@ -218,7 +224,9 @@ def measured(name: str, element: str, target: str, rounds: int) -> Mapping[str, 
 def main() -> None:
     """Print a Markdown table for each function."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", default=["fdiv", *FUNCTIONS], help="functions; 'fdiv' is division")
+    parser.add_argument(
+        "names", nargs="*", default=["fdiv", *FUNCTIONS], help="functions; 'fdiv' is division, 'silu' x sigmoid(x)"
+    )
     parser.add_argument("--target", default="native", help="target to generate code for (default: native)")
     parser.add_argument("--types", default=",".join(KINDS), help="element types (default: all)")
     parser.add_argument("--rounds", type=int, default=40, help="samples of each measurement (default: 40)")

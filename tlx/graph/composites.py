@@ -8,7 +8,7 @@ from typing import Final
 
 from tlx.graph.contraction.convolution import Convolutions
 from tlx.graph.reductions import Axes
-from tlx.graph.value import Operand, Value
+from tlx.graph.value import DType, Operand, Value
 from tlx.intrinsics.numpy_types import is_float
 from tlx.lower.operations import FULL_ACCURACY, Accuracy, ElementwiseOp
 
@@ -99,7 +99,7 @@ class Composites(Convolutions):
         scale = math.sqrt(8 / math.pi)
         doubled = self.multiply(wide, self.multiply_add(self.multiply(wide, wide), 0.044715 * scale, scale))
         factor = self._function("sigmoid", doubled, _accuracy_of_factor(value))
-        return self.convert(self.multiply(wide, factor), value.dtype)
+        return self._result(self.multiply(wide, factor), value.dtype)
 
     def erf(self, x: Operand) -> Value:
         """The error function of float, half and bfloat, within 4 ulp: `x P(x^2) / Q(x^2)`, as in Eigen and XLA."""
@@ -109,10 +109,10 @@ class Composites(Convolutions):
         wide = self.clamp(-_ERF_LIMIT, self._accumulated(value), _ERF_LIMIT)
         square = self.multiply(wide, wide)
         ratio = self._ratio(self._polynomial(square, _ERF_P), self._polynomial(square, _ERF_Q))
-        return self.convert(self.multiply(wide, ratio), value.dtype)
+        return self._result(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
-        """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; 0 where it is subnormal.
+        """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; if subnormal, it may be 0.
 
         Of float and half, a rational approximation by Juffa, within 6 ulp of float with fused multiply-adds, else
         within 100. The two quotients share a division, and `exp` of the rounded square is corrected by what was
@@ -124,14 +124,13 @@ class Composites(Convolutions):
         wide = self._accumulated(value)
         magnitude = self.unary("abs", wide)
         tail = self._short_tail(magnitude) if value.dtype.name == "bfloat16" else self._tail(magnitude)
-        tail = self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
         result = self.where(self.compare("lt", wide, 0.0), self.subtract(2.0, tail), tail)
-        return self.convert(result, value.dtype)
+        return self._result(result, value.dtype)
 
     def _short_tail(self, magnitude: Value) -> Value:
-        """`erfc` of numbers from 0 to the limit, with an error of 2^-14.2."""
+        """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
         logarithm = self.multiply(self._polynomial(magnitude, _SHORT_ERFC), magnitude)
-        return self._function("exp2", logarithm, Accuracy(for_bfloat=True))
+        return self._function("exp2", logarithm, Accuracy(for_bfloat=True, flushes_subnormals=True))
 
     def _tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0 to the limit, with an error of some ulp."""
@@ -143,7 +142,14 @@ class Composites(Convolutions):
         ratio = self.multiply_add(self._polynomial(q, _ERFC), ratio, ratio)
         square = self.multiply(a, a)
         excess = self.multiply_add(self.unary("negative", a), a, square)
-        return self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
+        tail = self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
+        return self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
+
+    def _result(self, x: Value, dtype: DType) -> Value:
+        """What a function computed, in the type of its result."""
+        if x.dtype == dtype:
+            return x
+        return self._map("convert", ElementwiseOp("fptrunc", ends_function=True), [x], dtype)
 
     def _ratio(self, x: Value, y: Value) -> Value:
         """`x / y` of numbers that are not subnormal and whose quotient is not."""
@@ -161,7 +167,7 @@ class Composites(Convolutions):
         value = self._value("silu", x)
         wide = self._accumulated(value)
         factor = self._function("sigmoid", wide, _accuracy_of_factor(value))
-        return self.convert(self.multiply(wide, factor), value.dtype)
+        return self._result(self.multiply(wide, factor), value.dtype)
 
 
 def _accuracy_of_factor(value: Value) -> Accuracy:

@@ -177,6 +177,10 @@ NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
 """Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
+ABSOLUTE: Final = ", !tlx.absolute !{}"
+"""Marks an elementary function of floats that is at most 1 and whose error may be relative to 1: 2^-23 is enough."""
+FUNCTION_RESULT: Final = ", !tlx.result !{}"
+"""Marks a rounding of what a function computed in float to the function's type, which the program does not request."""
 STREAMING: Final = ", !tlx.passing !{}"
 """Marks a load of data that is evicted from the L1 cache before it is read again."""
 
@@ -203,6 +207,16 @@ def is_streaming(instruction: Instruction) -> bool:
 def is_short(instruction: Instruction) -> bool:
     """Whether an error of 2^-14 is enough for an elementary function."""
     return SHORT in instruction.text
+
+
+def is_function_result(instruction: Instruction) -> bool:
+    """Whether an instruction rounds what a function computed in float."""
+    return FUNCTION_RESULT in instruction.text
+
+
+def is_absolute(instruction: Instruction) -> bool:
+    """Whether an error of 2^-23 is enough for an elementary function, however small its result is."""
+    return ABSOLUTE in instruction.text
 
 
 def has_no_subnormals(instruction: Instruction) -> bool:

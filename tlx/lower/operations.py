@@ -15,7 +15,16 @@ from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.intrinsics.small_floats import CONVERSIONS
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.module import NO_SUBNORMALS, SHORT, has_no_subnormals, is_short
+from tlx.ir.module import (
+    ABSOLUTE,
+    FUNCTION_RESULT,
+    NO_SUBNORMALS,
+    SHORT,
+    has_no_subnormals,
+    is_absolute,
+    is_function_result,
+    is_short,
+)
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.hardware import Sign
@@ -46,20 +55,22 @@ class Accuracy:
     Attributes:
         for_bfloat: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
         flushes_subnormals: Whether zero is good enough for results below the normal numbers.
+        absolute: Whether an error of 2^-23 is enough, however small the result is.
     """
 
     for_bfloat: bool = False
     flushes_subnormals: bool = False
+    absolute: bool = False
 
     @classmethod
     def of(cls, instruction: Instruction) -> Accuracy:
         """The accuracy that an instruction's metadata requests."""
-        return cls(is_short(instruction), has_no_subnormals(instruction))
+        return cls(is_short(instruction), has_no_subnormals(instruction), is_absolute(instruction))
 
     @property
     def metadata(self) -> str:
         """The metadata of an instruction that requests it."""
-        return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals
+        return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals + ABSOLUTE * self.absolute
 
 
 FULL_ACCURACY: Final = Accuracy()
@@ -74,12 +85,14 @@ class ElementwiseOp:
         flags: `nsw`, `fast`, ... as written.
         predicate: Of comparisons.
         callee: Of calls: the intrinsic's name without its type suffix.
+        ends_function: Of `fptrunc`: whether it rounds what a function computed in float.
     """
 
     opcode: str
     flags: tuple[str, ...] = ()
     predicate: str = ""
     callee: str = ""
+    ends_function: bool = False
 
     @classmethod
     def of(cls, instruction: Instruction) -> ElementwiseOp | None:
@@ -91,7 +104,8 @@ class ElementwiseOp:
                 return None
             return cls(opcode, tuple(f for f in instruction.flags if f in _FAST), "", _SUFFIX.sub("", name))
         if opcode in _OPCODES:
-            return cls(opcode, instruction.flags, instruction.predicate)
+            ends_function = opcode == "fptrunc" and is_function_result(instruction)
+            return cls(opcode, instruction.flags, instruction.predicate, ends_function=ends_function)
         return None
 
     @staticmethod
@@ -121,6 +135,7 @@ class ElementwiseOp:
         else:
             spelled = ", ".join([operands[0].typed, *map(str, operands[1:])])
         tail = f" to {type_}" if self.opcode in CAST_OPCODES else ""
+        tail += FUNCTION_RESULT * self.ends_function
         instruction = b.emit(self.opcode, type_, operands, f"{head} {spelled}{tail}", name)
         instruction.flags, instruction.predicate = self.flags, self.predicate
         return instruction.value

@@ -276,6 +276,44 @@ def test_one_plus_tanh(target: str) -> None:
     assert np.all(error.ravel()[1:] <= (2.0**-8 + 2.0**-12) * expected.ravel()[1:] + 1e-37)
 
 
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+def test_one_plus_tanh_in_a_sum(target: str) -> None:
+    """1 + tanh u has the accuracy of that sum of floats where another number is subtracted from it."""
+    program = Program(np.random.default_rng(5), has_product=False)
+    u = np.linspace(-60, 60, _COUNT).reshape(_ROWS, _COLUMNS).astype(_BFLOAT)
+    u[0, :3] = [np.nan, -np.inf, np.inf]
+    u[1] = np.linspace(-2, 2, _COLUMNS).astype(_BFLOAT)
+    program.inputs[0][...] = u
+    program.text += f"  %tanh = call {_VECTOR} @llvm.tensor.tanh(token %t.x)\n"
+    program.values["%tanh"] = np.tanh(u.astype(np.float32))
+    one = "splat (bfloat 0xR3F80)"
+    program.values[one] = np.ones((_ROWS, _COLUMNS), np.float32)
+    last = program.operation("fsub", program.operation("fadd", "%tanh", one), one)
+    module = lower(parse(program.function((last, "c"))), target, options=Options(bf16_intermediates="float"))
+    got, other = (np.zeros((_ROWS, _COLUMNS), _BFLOAT) for _ in range(2))
+    evaluate(module, "f", got, other, *program.inputs)
+    expected = np.tanh(u.astype(np.float64))
+    error = np.abs(got.astype(np.float64) - expected)
+    assert np.isnan(got[0, 0])
+    assert np.all(error.ravel()[1:] <= 2.0**-8 * np.abs(expected).ravel()[1:] + 2.0**-22)
+
+
+@pytest.mark.parametrize("use", ["fmul", "fadd"])
+@pytest.mark.parametrize("marked", [False, True])
+def test_last_rounding_of_a_function(use: str, *, marked: bool) -> None:
+    """What ends a function need not be rounded if it is only multiplied; any other `fptrunc` and all sums round it."""
+    program = Program(np.random.default_rng(6), has_product=False)
+    floats = f"<{_COUNT} x float>"
+    program.text += f"  %wide = fpext {_VECTOR} %v.x to {floats}\n"
+    program.text += f"  %third = fmul {floats} %wide, splat (float 0x3FD5555560000000)\n"
+    program.text += f"  %y = fptrunc {floats} %third to {_VECTOR}{', !tlx.result !{}' * marked}\n"
+    third = program.values["%v.x"] * np.float32(1 / 3)
+    program.values["%y"] = third if marked and use == "fmul" else rounded(third)
+    last = program.operation(use, program.operation(use, "%y", "%v.row"), "%v.column")
+    got, _ = results(program.function((last, "c")), "avx512", program.inputs)
+    assert_equal(got, program.values[last].astype(_BFLOAT))
+
+
 def test_rounding_of_pairs() -> None:
     """The instruction that rounds two registers flushes subnormal numbers; they are kept: ties, signs, zeros, NaN."""
     special = [2.0**-126, 2.0**-127, 2.0**-133, 2.0**-134, 3 * 2.0**-134, 2.0**-149, 0.0, np.inf, np.nan, 3.4e38]

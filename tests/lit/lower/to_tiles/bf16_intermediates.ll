@@ -14,10 +14,10 @@
 ; CHECK-NOT: fptrunc
 ; CHECK: %[[ROW:.*]] = call <32 x bfloat> @llvm.tensor.tovector
 ; CHECK: %[[BIAS:.*]] = fpext <32 x bfloat> %[[ROW]] to <32 x float>
-; CHECK: %[[SUM:.*]] = fadd <32 x float> %{{.*}}, %[[BIAS]]
+; CHECK: %[[SUM:.*]] = fadd contract <32 x float> %{{.*}}, %[[BIAS]]
 ; CHECK: call token @llvm.tensor.typeinfo.v32f32.v2i32(<32 x float> %[[SUM]]
 ; CHECK: %[[SIGMOID:.*]] = call <32 x float> @llvm.tensor.sigmoid.v32f32(token %{{.*}}), !tlx.short
-; CHECK: %[[RESULT:.*]] = fmul <32 x float> %[[SUM]], %[[SIGMOID]]
+; CHECK: %[[RESULT:.*]] = fmul contract <32 x float> %[[SUM]], %[[SIGMOID]]
 ; CHECK-NEXT: %[[ROUNDED:.*]] = fptrunc <32 x float> %[[RESULT]] to <32 x bfloat>
 ; CHECK: typeinfo.v32bf16.v2i32(<32 x bfloat> %[[ROUNDED]]
 ; CHECK: call void @llvm.tensor.store
@@ -27,17 +27,20 @@
 ; 1 + tanh u is 2 sigmoid(2 u), in which nothing cancels; the halved result is the sigmoid itself, and u = 3/4 x is doubled
 ; by its constant.
 ; CHECK: define internal void @tlx.map.1x192.bf16.2(
-; CHECK: fmul <[[N:[0-9]+]] x float> %{{.*}}, <float {{(1.5|0x3FF8)}}
+; CHECK: fmul contract <[[N:[0-9]+]] x float> %{{.*}}, <float {{(1.5|0x3FF8)}}
 ; CHECK: %[[GATE:.*]] = call <[[N]] x float> @llvm.tensor.sigmoid.v[[N]]f32(token %{{.*}}), !tlx.short !{}, !tlx.flushed !{}
-; CHECK-NEXT: fmul <[[N]] x float> %{{.*}}, %[[GATE]]
+; CHECK-NEXT: fmul contract <[[N]] x float> %{{.*}}, %[[GATE]]
 
 ; So is that of a halved factor: x / 2 * (1 + tanh x) is x sigmoid(2 x).
 ; CHECK: define internal void @tlx.map.1x192.bf16.3(
 ; CHECK: %[[X:.*]] = fpext <[[N:[0-9]+]] x bfloat>
-; CHECK: fmul <[[N]] x float> %[[X]], <float {{(2|0x4000000)}}
+; CHECK: fmul contract <[[N]] x float> %[[X]], <float {{(2|0x4000000)}}
 ; CHECK: %[[GATE:.*]] = call <[[N]] x float> @llvm.tensor.sigmoid
-; CHECK-NEXT: fmul <[[N]] x float> %[[X]], %[[GATE]]
+; CHECK-NEXT: fmul contract <[[N]] x float> %[[X]], %[[GATE]]
 ; CHECK-NEXT: fptrunc
+
+; CHECK: define internal void @tlx.map.1x192.bf16.4(
+; CHECK: @llvm.tensor.sigmoid.v{{[0-9]+}}f32(token %{{[^,]*}}), !tlx.absolute !{}
 
 ; EXACT: fadd <32 x bfloat>
 ; EXACT: @llvm.tensor.sigmoid.v32bf16
@@ -50,6 +53,7 @@
 ; REMARK: remark: bfloat expression computed in float: not rounded after tanh [to-tiles]
 ; REMARK: remark: bfloat expression computed in float: not rounded after fmul, tanh, fadd, fmul [to-tiles]
 ; REMARK: remark: bfloat expression computed in float: not rounded after fmul, tanh, fadd [to-tiles]
+; REMARK: remark: bfloat expression computed in float: not rounded after tanh, fadd [to-tiles]
 ; REMARK-NOT: computed in float
 ; NONE: remark: fused
 ; MISSPELT: error: {{.*}}'flaot' is not one of 'exact', 'float'{{.*}}float
@@ -113,6 +117,18 @@ define void @halved(ptr noalias %c, ptr %a) {
   %tanh = call <192 x bfloat> @llvm.tensor.tanh(token %ta)
   %sum = fadd <192 x bfloat> %tanh, splat (bfloat 0xR3F80)
   %y = fmul <192 x bfloat> %half, %sum
+  %ty = call token @llvm.tensor.typeinfo(<192 x bfloat> %y, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %ty, <2 x i32> zeroinitializer)
+  ret void
+}
+
+; What is subtracted may be near 1 + tanh u, whose error is that of the sum of floats.
+define void @cancels(ptr noalias %c, ptr %a) {
+  %ta = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %x = call <192 x bfloat> @llvm.tensor.tovector(token %ta)
+  %tanh = call <192 x bfloat> @llvm.tensor.tanh(token %ta)
+  %sum = fadd <192 x bfloat> %tanh, splat (bfloat 0xR3F80)
+  %y = fsub <192 x bfloat> %sum, %x
   %ty = call token @llvm.tensor.typeinfo(<192 x bfloat> %y, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %ty, <2 x i32> zeroinitializer)
   ret void

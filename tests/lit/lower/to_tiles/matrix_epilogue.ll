@@ -6,14 +6,14 @@
 
 ; CHECK-LABEL: define internal void @tlx.matmul.64x96x768.bf16.bf16.bf16.fused(ptr noalias %c,
 ; CHECK:       ke.loop:
-; CHECK-COUNT-2: call <1024 x float> @llvm.tensor.smma
+; CHECK-COUNT-3: call <1024 x float> @llvm.tensor.smma
 ; CHECK-NOT:     call <1024 x float> @llvm.tensor.smma
 ; CHECK:         icmp slt i64 %ke.next, 7
 ; CHECK:       ke.loop.1:
-; CHECK:         add i64 %ke.1, 15
+; CHECK:         add i64 %ke.1, 22
 ; CHECK:         call <1024 x float> @llvm.tensor.smma
 ; CHECK-NOT:     call <1024 x float> @llvm.tensor.smma
-; CHECK:         icmp slt i64 %ke.next.1, 9
+; CHECK:         icmp slt i64 %ke.next.1, 2
 ; CHECK-NOT:   k.loop
 
 ; SPREAD-LABEL: define internal void @tlx.matmul.64x96x768.bf16.bf16.bf16.fused(
@@ -21,7 +21,7 @@
 ; SPREAD:         @llvm.x86.tdpbf16ps
 ; SPREAD:         <16 x float>
 ; SPREAD:         @llvm.x86.tdpbf16ps
-; SPREAD:         fmul <16 x float>
+; SPREAD:         @llvm.fmuladd.v16f32
 ; SPREAD:         @llvm.x86.tdpbf16ps
 ; SPREAD:         <16 x float>
 ; SPREAD:         @llvm.x86.tdpbf16ps
@@ -47,7 +47,7 @@ define void @f(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
 ; CHECK:       t.loop
 ; CHECK:       ke.loop:
 ; CHECK:         call <1024 x float> @llvm.tensor.smma
-; CHECK:         fadd <64 x float>
+; CHECK:         fadd contract <64 x float>
 define void @residual(ptr %r, ptr noalias %p, ptr noalias %q) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <2 x i32> <i32 64, i32 544>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %q, <2 x i32> <i32 544, i32 512>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
@@ -65,7 +65,7 @@ define void @residual(ptr %r, ptr noalias %p, ptr noalias %q) {
 ; CHECK:         fpext <64 x bfloat> %{{.*}} to <64 x float>
 ; CHECK:       ke.loop:
 ; CHECK-NOT:     fpext
-; CHECK:         fadd <64 x float>
+; CHECK:         fadd contract <64 x float>
 ; CHECK:         icmp slt i64 %ke.next
 define void @biased(ptr noalias %r, ptr noalias %p, ptr noalias %q, ptr noalias %s) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <2 x i32> <i32 64, i32 512>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tlx.ir.builder import Builder
+from tlx.ir.instructions import Block
 from tlx.ir.parser.module import parse_fully
 from tlx.lower.legalize.scheduling.tile_products import spread_evenly
 from tlx.target.lookup import find_target
 
 
-def scheduled(*, to: str = "%c", rows: int = 8, use: str = "") -> tuple[str, str]:
-    """A block before and after: t for loads and products of tiles, v for vector code, p for pinned vectors."""
-    vectors = [f"%v{row} = fmul <16 x float> %{f'v{row - 1}' if row else 'x'}, %x" for row in range(rows)]
-    stores = [f"store <16 x float> %v{row}, ptr {to}" for row in range(rows)]
-    code = "\n  ".join(line for both in zip(vectors, stores, strict=True) for line in both)
+def block_with_tiles(code: str, use: str = "") -> tuple[Builder, Block]:
+    """A block with two loads and a product of tiles before vector code, and its builder."""
     module = parse_fully(f"""
 define void @f(ptr %a, ptr %b, ptr %c, ptr %places, <16 x float> %x) {{
 entry:
@@ -36,9 +34,19 @@ end:
 }}
 declare <256 x i32> @load(ptr)
 declare <256 x i32> @multiply(<256 x i32>, <256 x i32>)
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
 """)
     function = module.function("f")
     block = function.block("loop")
+    return Builder(module, function, block), block
+
+
+def scheduled(*, to: str = "%c", rows: int = 8, use: str = "") -> tuple[str, str]:
+    """A block before and after: t for loads and products of tiles, v for vector code, p for pinned vectors."""
+    vectors = [f"%v{row} = fmul <16 x float> %{f'v{row - 1}' if row else 'x'}, %x" for row in range(rows)]
+    stores = [f"store <16 x float> %v{row}, ptr {to}" for row in range(rows)]
+    code = "\n  ".join(line for both in zip(vectors, stores, strict=True) for line in both)
+    b, block = block_with_tiles(code, use)
     moving = block.instructions[:4]
 
     def letters() -> str:
@@ -46,7 +54,7 @@ declare <256 x i32> @multiply(<256 x i32>, <256 x i32>)
         return "".join("t" if i in moving else other for i, other in zip(block.instructions, others, strict=True))
 
     before = letters()
-    spread_evenly(Builder(module, function, block), block, moving, find_target("amx"))
+    spread_evenly(b, block, moving, find_target("amx"))
     return before, letters()
 
 
@@ -72,3 +80,28 @@ def test_sums_that_the_block_uses_stay_before_their_use() -> None:
 def test_little_vector_code_moves_nothing() -> None:
     before, after = scheduled(rows=4)
     assert after == before
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("fmul contract <16 x float> %x{n}, %x", "fadd contract <16 x float> %v{n}, %x"),
+        (
+            "fneg <16 x float> %x{n}",
+            "call <16 x float> @llvm.fma.v16f32(<16 x float> %v{n}, <16 x float> %x, <16 x float> %x)",
+        ),
+        ("fcmp olt <16 x float> %x{n}, %x", "select <16 x i1> %v{n}, <16 x float> %x, <16 x float> %x{n}"),
+    ],
+)
+def test_values_between_instructions_that_may_become_one_are_not_pinned(first: str, second: str) -> None:
+    """Four of each side by side, so that tiles are loaded between them; only what they start from is pinned."""
+    lines = [f"%x{n} = fsub <16 x float> %x, splat (float {n}.0)" for n in range(4)]
+    lines += [f"%v{n} = {first.format(n=n)}" for n in range(4)] + [f"%w{n} = {second.format(n=n)}" for n in range(4)]
+    lines += [f"store <16 x float> %w{n}, ptr %c" for n in range(4)]
+    b, block = block_with_tiles("\n  ".join(lines))
+    spread_evenly(b, block, block.instructions[:4], find_target("amx"))
+    pinned = [i.operands[0] if i.operands else i.args[0] for i in block.instructions if "asm" in i.text]
+    joined = {str(i.operands[0]) for i in block.instructions if i.opcode == "select"} | {f"%v{n}" for n in range(4)}
+    if "fcmp" in first:
+        joined |= {f"%x{n}" for n in range(4)}
+    assert not joined & set(map(str, pinned))

@@ -340,7 +340,8 @@ def round_scaled(lanes: LaneArithmetic, x: ScaledNumber) -> Value:
 
 def away_from_zero(lanes: LaneArithmetic, x: Value) -> Value:
     """Add a number to x that is too small to change e^x, so that neither x nor x² is subnormal."""
-    return lanes.add(x, 2.0**-50 if lanes.single else 2.0**-100)
+    least = lanes.number(2.0**-50 if lanes.single else 2.0**-100)
+    return lanes.b.binary("fadd", x, least, flags="contract")
 
 
 def _with_field(lanes: LaneArithmetic, field: Value) -> Value:

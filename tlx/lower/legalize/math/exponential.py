@@ -25,6 +25,9 @@ nothing has to be clamped:
 
     t = x / ln 2,  r = fraction t,  e^x = 2^(t - r) (1 + r p(r))
 
+A sigmoid whose error may be relative to 1 has this r, too, with the polynomial for floats: the error of t matters less
+the larger t is, as the sigmoid is near 0 or 1 there.
+
 On targets that estimate 2^t with an error of 2^-22,
 
     e^x = 2^n 2^t,       n = round(x / ln 2) between -126 and 126,  t = x / ln 2 - n
@@ -251,11 +254,16 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
 def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, exponent: Value) -> Value:
     """2^exponent for results of 16 bits, on targets with instructions for it.
 
-    Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal.
+    Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal. If results
+    below the normal numbers may be zero, they are.
     """
-    t = lanes.at_least(exponent, float(-lanes.bias - lanes.fraction - 1))
+    flushes, least = lanes.accuracy.flushes_subnormals, 1.0 - lanes.bias
+    t = lanes.at_least(exponent, least if flushes else least - lanes.fraction - 2)
     r = float_instructions.fraction(lanes.b, t)
     fraction = horner(lanes, r, (1.0, *SHORT_2))
+    if flushes:
+        power = float_instructions.scale(lanes.b, fraction, lanes.sub(t, r))
+        return lanes.choose(lanes.compare("olt", exponent, least), 0.0, power)
     return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, lanes.sub(t, r)))
 
 
@@ -435,26 +443,30 @@ def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
 
 def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
     """The sigmoid of floats."""
-    b, x = lanes.b, away_from_zero(lanes, x)
-    if lanes.accuracy.for_bfloat:
+    b, x, accuracy = lanes.b, away_from_zero(lanes, x), lanes.accuracy
+    flushes = accuracy.flushes_subnormals or accuracy.absolute
+    if accuracy.for_bfloat or accuracy.absolute:
         t = lanes.at_least(lanes.mul(x, -LOG2_E), 2.0 - lanes.bias)
-        t = t if lanes.accuracy.flushes_subnormals else lanes.at_most(t, _LARGEST_POWER)
+        if not accuracy.flushes_subnormals:
+            t = lanes.at_most(t, lanes.bias - 2.0 if accuracy.absolute else _LARGEST_POWER)
         r = float_instructions.fraction(b, t)
-        n, coefficients = lanes.sub(t, r), (1.0, *SHORT_2)
+        n, coefficients = lanes.sub(t, r), (1.0, *(SHORT_2 if accuracy.for_bfloat else SINGLE.p))
     else:
         x = lanes.at_most(lanes.at_least(x, SINGLE.lowest), _LARGEST_OF_SIGMOID)
         n, coefficients = round_to_step(lanes, x, -LOG2_E).number, _E_TO_MINUS_R
         r = lanes.multiply_add(n, SINGLE.ln2[1], lanes.multiply_add(n, SINGLE.ln2[0], x))
     is_subnormal = lanes.compare("ogt", n, lanes.bias - 2.0)
-    if not lanes.accuracy.flushes_subnormals:
+    if not flushes:
         r = lanes.choose(is_subnormal, lanes.negative(r), r)
         n = lanes.choose(is_subnormal, lanes.sub(float(ulp_to_one(lanes)), n), n)
     power = float_instructions.scale(b, horner(lanes, r, coefficients), n)
-    inverse = float_instructions.reciprocal(b, lanes.add(power, 1.0))
-    if not lanes.accuracy.for_bfloat:
-        missing = lanes.multiply_add(lanes.negative(inverse), power, lanes.sub(1.0, inverse))
+    total = lanes.add(power, 1.0)
+    inverse = float_instructions.reciprocal(b, total)
+    if not accuracy.for_bfloat:
+        factor, missing = (total, 1.0) if accuracy.absolute else (power, lanes.sub(1.0, inverse))
+        missing = lanes.multiply_add(lanes.negative(inverse), factor, missing)
         inverse = lanes.multiply_add(missing, inverse, inverse)
-    if lanes.accuracy.flushes_subnormals:
+    if flushes:
         return inverse
     return float_instructions.round_to_bits(b, power, is_subnormal, inverse)
 

@@ -164,6 +164,7 @@ class _Order:
                 len(latest) < _PINNED
                 and _fills_register(instruction.type, self.vector_bytes)
                 and self._waiting_uses(instruction.value.name)
+                and not self._joins_use(instruction)
             ):
                 latest.append(instruction.value)
         for value in latest:
@@ -177,6 +178,22 @@ class _Order:
     def _waiting_uses(self, name: str) -> list[tuple[int, int]]:
         """The numbers of waiting instructions that use a value, with those of their operands."""
         return [(number, index) for number, index in self._uses[name] if not self._done[number]]
+
+    def _joins_use(self, instruction: Instruction) -> bool:
+        """Whether an instruction and a waiting one may become one: a sum of a product, a maximum, a negative factor.
+
+        LLVM does not find them across an instruction that pins the value between them.
+        """
+        users = [self.waiting[number] for number, _ in self._waiting_uses(instruction.value.name)]
+        if instruction.opcode == "fmul" and "contract" in instruction.flags:
+            return any(user.opcode in ("fadd", "fsub") and "contract" in user.flags for user in users)
+        return instruction.opcode == "fneg" or any(
+            user.opcode == "select" and self._is_placed(user.operands[0]) for user in users
+        )
+
+    def _is_placed(self, value: Value) -> bool:
+        """Whether one of the block's instructions computes a value, and is placed."""
+        return isinstance(value, Local) and value.name in self._place_of and self._done[self._place_of[value.name]]
 
     def _place(self, number: int) -> None:
         if not self._done[number]:

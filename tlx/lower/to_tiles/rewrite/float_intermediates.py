@@ -10,14 +10,18 @@ Leaves are extended once, intermediate results are floats, and the result is rou
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
 functions of bfloat are. A sum may cancel, as one of GELU and a residual does: its operands have the accuracy of float.
 
-In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where an error of 2^-14 is allowed, results below the normal numbers
+In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where the result may be as far off as that sum of floats, the error of
+the sigmoid is relative to 1. Where an error of 2^-14 is allowed, results below the normal numbers
 may be zero, too: 1 + tanh u, rounded to float, has none.
 
     1 + tanh u            ->  2 sigmoid(2 u)
     (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
 
-A matrix product is an operation like others. What the program rounds by itself stays rounded: results of conversions to
-bfloat. A `bitcast` takes the bits of the rounded value.
+A matrix product is an operation like others. A product of floats and a sum that uses it may be fused.
+
+What the program rounds by itself stays rounded: results of conversions to bfloat. A conversion that only ends a
+function computed in float (`!tlx.result`) is dropped where an error of 2^-14 is allowed. A `bitcast` takes the bits of
+the rounded value.
 """
 
 from __future__ import annotations
@@ -46,6 +50,9 @@ the same."""
 
 _PASS_ERRORS_ON: Final = _COMMUTE_WITH_ROUNDING | {"fmul", "fdiv", "sqrt", "llvm.sqrt"}
 """Operations whose result has at most the sum of their operands' relative errors."""
+_CONTRACTED: Final = frozenset({"fmul", "fadd", "fsub"})
+"""Products that need not be rounded before they are added."""
+_PRODUCT: Final = ElementwiseOp("fmul", ("contract",))
 _MOST_USES_OF_SHORT: Final = 2
 _LEAST: Final = 2.0**-100
 """Products of constants from it on, and up to its inverse, are far from underflow and overflow."""
@@ -73,7 +80,7 @@ def in_float(expression: Expression) -> tuple[Expression, str]:
 
 def _unrounded(nodes: Sequence[Node]) -> list[int]:
     """Numbers of the bfloat operations that round, and whose rounding another operation would see."""
-    seen = [False] * len(nodes)
+    seen, factors = [False] * len(nodes), _error_factors(nodes)
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)) and _name(node) != "bitcast":
             commutes = node.element == BFLOAT and _name(node) in _COMMUTE_WITH_ROUNDING
@@ -82,7 +89,10 @@ def _unrounded(nodes: Sequence[Node]) -> list[int]:
     return [
         number
         for number, node in enumerate(nodes)
-        if seen[number] and _is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING
+        if seen[number]
+        and (
+            (_is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING) or _may_keep_float(node, factors[number])
+        )
     ]
 
 
@@ -92,10 +102,20 @@ def _error_factors(nodes: Sequence[Node]) -> list[float]:
     factors[-1] = 1.0 if _is_widened(nodes[-1]) else math.inf
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)):
-            passed_on = _is_widened(node) and _name(node) in _PASS_ERRORS_ON
+            passed_on = (_is_widened(node) and _name(node) in _PASS_ERRORS_ON) or _ends_function(node)
             for operand in node.operands:
                 factors[operand] += factors[number] if passed_on else math.inf
     return factors
+
+
+def _ends_function(node: Node) -> bool:
+    """Whether a node rounds to bfloat what a function computed in float."""
+    return node.element == BFLOAT and isinstance(node, InstructionNode) and node.operation.ends_function
+
+
+def _may_keep_float(node: Node, error_factor: float) -> bool:
+    """Whether a node rounds the result of a function of bfloat that need not be rounded."""
+    return _ends_function(node) and error_factor <= _MOST_USES_OF_SHORT
 
 
 def _is_widened(node: Node) -> bool:
@@ -172,6 +192,8 @@ class _Widening:
             self.floats[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
+        elif _may_keep_float(node, self.error_factors[number]):
+            self.floats[number] = self._as_is(node.operands[0])
         elif _is_widened(node):
             scaled = self._scaled_half(node)
             self.floats[number] = self._node(self._widened(number, node)) if scaled is None else scaled
@@ -186,6 +208,9 @@ class _Widening:
         name = _name(node).removeprefix("llvm.")
         if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
             return UnaryNode(FLOAT, name, self._operands(node), Accuracy(for_bfloat=True))
+        if isinstance(node, InstructionNode) and name in _CONTRACTED:
+            flags = tuple(dict.fromkeys((*node.operation.flags, "contract")))
+            return InstructionNode(FLOAT, replace(node.operation, flags=flags), self._operands(node))
         return replace(node, element=FLOAT, operands=self._operands(node))
 
     def _sums_with_tanh(self) -> Iterator[tuple[int, int]]:
@@ -203,7 +228,7 @@ class _Widening:
         """The old node 1 + tanh u, from the old node u."""
         argument = self._as_float(u)
         is_short = self.error_factors[number] <= _MOST_USES_OF_SHORT
-        accuracy = Accuracy(for_bfloat=is_short, flushes_subnormals=is_short)
+        accuracy = Accuracy(for_bfloat=is_short, flushes_subnormals=is_short, absolute=not is_short)
         sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), accuracy))
         result = self._times(sigmoid, 2.0)
         self.halves[result] = sigmoid
@@ -220,7 +245,7 @@ class _Widening:
                     return self._times(self.halves[doubled], 2.0 * number)
                 if self._factors(self._as_float(factor)) is not None:
                     twice = self._times(self._as_float(factor), 2.0)
-                    return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (twice, self.halves[doubled])))
+                    return self._node(InstructionNode(FLOAT, _PRODUCT, (twice, self.halves[doubled])))
         return None
 
     def _factors(self, x: int) -> tuple[int, float] | None:
@@ -241,7 +266,7 @@ class _Widening:
         if factor == 1.0:
             return x
         number = self._node(SplatLeaf(FLOAT, const_float(FLOAT, factor)))
-        return self._node(InstructionNode(FLOAT, ElementwiseOp("fmul"), (x, number)))
+        return self._node(InstructionNode(FLOAT, _PRODUCT, (x, number)))
 
     def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:
         return tuple(self._as_float(n) if self._is_bfloat(n) else self._as_is(n) for n in node.operands)

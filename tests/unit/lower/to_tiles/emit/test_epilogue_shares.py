@@ -23,7 +23,8 @@ def test_all_groups_are_computed_as_evenly_as_two_loops_can(groups: int, steps: 
         assert groups > 4 * steps
 
 
-def test_a_long_epilogue_has_two_steps_where_there_are_enough() -> None:
-    assert epilogue_shares(16, 23, 2.0) == [EpilogueShare(2, 1, 7), EpilogueShare(1, 1, 9)]
+def test_a_long_epilogue_has_more_steps_where_there_are_enough() -> None:
+    assert epilogue_shares(16, 23, 2.0) == [EpilogueShare(3, 2, 7), EpilogueShare(1, 1, 2)]
+    assert epilogue_shares(16, 26, 2.0) == [EpilogueShare(3, 2, 6), EpilogueShare(2, 1, 4)]
     assert epilogue_shares(16, 23, 0.1) == [EpilogueShare(1, 1, 16)]
     assert epilogue_shares(16, 11, 0.1) == [EpilogueShare(1, 2, 5), EpilogueShare(1, 1, 6)]

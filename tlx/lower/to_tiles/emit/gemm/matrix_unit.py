@@ -498,14 +498,15 @@ class EpilogueShare:
 
 
 _LONG: Final = 0.5
-"""Time of a group of rows, in steps of K, from which on two steps hide it better than one."""
+"""Time of a group of rows, in steps of K, from which on more steps hide it better than one."""
 
 
 def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]:
     """The loops that compute an epilogue's groups of rows among the steps of K: as evenly as two loops can.
 
         16 groups, 23 steps     short      16 x (1 step, 1 group), and 7 steps without
-                                long        7 x (2 steps, 1 group), 9 x (1 step, 1 group)
+                                long        7 x (3 steps, 2 groups), 2 x (1 step, 1 group)
+        16 groups, 26 steps     long        6 x (3 steps, 2 groups), 4 x (2 steps, 1 group)
         16 groups, 11 steps                 5 x (1 step, 2 groups), 6 x (1 step, 1 group)
 
     Args:
@@ -522,8 +523,14 @@ def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]
         each, more = divmod(groups, steps)
         shares = [EpilogueShare(1, each + 1, more), EpilogueShare(1, each, steps - more)]
     else:
-        doubled = min(groups, steps - groups) if cost > _LONG else 0
-        shares = [EpilogueShare(2, 1, doubled), EpilogueShare(1, 1, groups - doubled)]
+        spare = min(groups, steps - groups) if cost > _LONG else 0
+        paired = min(spare, groups - spare)
+        doubled = spare - paired
+        shares = [
+            EpilogueShare(3, 2, paired),
+            EpilogueShare(2, 1, doubled),
+            EpilogueShare(1, 1, groups - 2 * paired - doubled),
+        ]
     return [share for share in shares if share.count]
 
 
