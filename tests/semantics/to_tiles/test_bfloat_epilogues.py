@@ -24,10 +24,10 @@ def wide(g: Graph, x: Value) -> Value:
 
 
 EPILOGUES: Final[dict[str, Callable[[Graph, Value, Value], Value]]] = {
-    "scaled": lambda _, x, y: x * 0.3,
+    "scaled": lambda _, x, _y: x * 0.3,
     "bias": lambda _, x, y: (x + y[:1]) * 1.7,
     "residual": lambda _, x, y: (x * x - y) * y,
-    "widened": lambda g, x, _: wide(g, x),
+    "widened": lambda g, x, _y: wide(g, x),
     "widened at once": lambda g, x, y: g.convert(g.convert(x, "float32") * 0.3 + 1.5, "bfloat16") + y,
     "maximum": lambda g, x, y: g.maximum(x, y) * 0.1,
 }
