@@ -12,9 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 import tlx
-from tests.tools import quick, quick_by_target, require_openmp, runs
+from tests.tools import quick, quick_by_target, require_openmp, require_processor, runs
 from tlx.evaluate import Machine
 from tlx.fuzz.check import GuardedArray
+from tlx.graph import Graph
 from tlx.ir.parser.module import parse
 from tlx.ir.prepared import block_sizes
 from tlx.llvm.codegen import emit_code
@@ -275,3 +276,16 @@ def test_repeated_regions_are_prepared_through_their_outlined_function() -> None
     h0, h1 = x.copy(), np.zeros_like(x)
     tlx.compile(text).f.prepare(*arrays)(h0, h1)
     np.testing.assert_array_equal(h1.astype(np.float32), expected)
+
+
+@pytest.mark.parametrize("rows", [2, 4, 8])
+def test_few_rows_stream_a_large_matrix_through_the_matrix_unit(rows: int) -> None:
+    """A product that waits for panels from beyond L2 is no slower there."""
+    graph, rng = Graph("f"), np.random.default_rng(0)
+    w = rng.integers(-3, 4, (2048, 2048)).astype(ml_dtypes.bfloat16)
+    x = rng.integers(-3, 4, (rows, 2048)).astype(ml_dtypes.bfloat16)
+    graph.output(graph.parameter("x", x.shape, x.dtype) @ graph.weight("w", w), "y")
+    assert "@llvm.x86.tdpbf16ps(" in str(lower(graph.module(), "amx"))
+    require_processor("amx")
+    expected = (x.astype("f4") @ w.astype("f4")).astype(x.dtype)
+    np.testing.assert_array_equal(graph.compile("amx")(x).astype("f4"), expected.astype("f4"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, PreparedFunction
+from tlx.api.call import ArgumentError, PreparedFunction, aligned_array
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.streams import CallOrder, check_host_order, stream_handle
@@ -106,7 +106,7 @@ class GraphFunction:
             return self._called_on_device(self.call, given, order)
         check_host_order(order)
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
-        results = [np.empty(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
+        results = [aligned_array(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
         if self.prepared is not None:
             self.prepared(*by_name.values(), *new)
@@ -147,7 +147,7 @@ class GraphFunction:
                 results.append(given[output.into])
                 continue
             shape, dtype = output.shape, output.dtype
-            new.append(function.empty(shape, dtype, stream) if stays else np.empty(shape, dtype))
+            new.append(function.empty(shape, dtype, stream) if stays else aligned_array(shape, dtype))
             results.append(new[-1])
         function(*passed, *new, **order)
         return results[0] if len(results) == 1 else tuple(results)

@@ -88,3 +88,17 @@ def test_results_are_made_in_their_place() -> None:
     for run in (graph.evaluate, graph.compile()):
         for actual, wanted in zip(run(array, np.int32(2)), (expected, expected[2], changed, expected), strict=True):
             np.testing.assert_array_equal(actual, wanted)
+
+
+@pytest.mark.parametrize("shape", [(), (3, 5), (1 << 20,)], ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16"])
+def test_results_begin_at_a_cache_line(shape: tuple[int, ...], dtype: str) -> None:
+    graph = Graph("f")
+    x = graph.parameter("x", shape, dtype)
+    graph.output(x + x, "sum")
+    graph.output(x, "same")
+    function = graph.compile()
+    for _ in range(3):
+        results = function(np.ones(shape, x.dtype))
+        assert [r.ctypes.data % 64 for r in results] == [0, 0]
+        assert [np.all(r.astype("f4") == n) for r, n in zip(results, (2, 1), strict=True)] == [True, True]

@@ -84,7 +84,11 @@ _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
 
 
 def lane_counts(
-    function: Function, tensors: FunctionTensors, tiles: set[str], lanes_of_bits: Callable[[int], int]
+    function: Function,
+    tensors: FunctionTensors,
+    tiles: set[str],
+    lanes_of_bits: Callable[[int], int],
+    converts_pairs: Callable[[Instruction], bool],
 ) -> dict[str, int]:
     """Lanes of the registers of flattened vectors, by name, where operations on them determine the number.
 
@@ -93,12 +97,17 @@ def lane_counts(
         tensors: Its tensors.
         tiles: Names of its flattened vectors.
         lanes_of_bits: Lanes of a register, by bits of an element.
+        converts_pairs: Whether an instruction converts a whole register of bfloats to two of floats, or back; both may
+            be computed on whole registers then.
     """
     groups = _WidthGroups()
     sums = _sums(tensors)
     for instruction in function.instructions():
         if instruction.result in tiles and instruction.result not in sums:
-            groups.add(instruction, tensors.op_of(instruction), sums)
+            if converts_pairs(instruction):
+                groups.begin(instruction)
+            else:
+                groups.add(instruction, tensors.op_of(instruction), sums)
     return {name: lanes_of_bits(max(8, groups.bits[groups.root(name)])) for name in groups.parents}
 
 
@@ -125,6 +134,11 @@ class _WidthGroups:
             self.parents[name] = self.parents[self.parents[name]]
             name = self.parents[name]
         return name
+
+    def begin(self, instruction: Instruction) -> None:
+        """Begin a group with an instruction, apart from those of its operands."""
+        name = instruction.value.name
+        self._join(name, name, working_bits(instruction.type, moved=True))
 
     def add(self, instruction: Instruction, op: TensorOp | None, sums: set[str]) -> None:
         """Join an instruction to the groups of its operands."""

@@ -96,7 +96,7 @@ class VectorLegalizer(TileValues):
         self.absorbed = self.products.absorbed | rounded
         computed = set(self.shapes) - self.products.absorbed
         self.product_blocks: list[Block] = []
-        self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
+        self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits, self._converts_pairs)
 
     def run(self) -> None:
         """Legalise the function in place."""
@@ -312,7 +312,7 @@ class VectorLegalizer(TileValues):
             self.context.remarks.add("missed", "legalize", text, instruction.span)
         if (division := self.rounded_quotients.get(instruction.result or "")) is not None:
             return self._rounded_quotients(division, element, rows, cols)
-        if operation.opcode == "fptrunc" and self._rounds_pairs(instruction, cols):
+        if self._rounds_pairs(instruction):
             return self._rounded_pairs(instruction.operands[0], rows, cols)
         lanes = self.lanes_for(instruction.value, element)
         values = instruction.args if operation.opcode == "call" else instruction.operands
@@ -339,10 +339,22 @@ class VectorLegalizer(TileValues):
             registers = [with_nan(self.b, r, x, x) for r, x in zip(registers, may_be_nan, strict=True)]
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
 
-    def _rounds_pairs(self, rounding: Instruction, cols: int) -> bool:
-        """Whether floats become bfloats two registers at a time, by an instruction."""
-        types = scalar_of(rounding.operands[0].type), scalar_of(rounding.type)
-        return self.target.can_round_pairs and types == (FLOAT, BFLOAT) and cols % (2 * self.lanes(FLOAT)) == 0
+    def _rounds_pairs(self, instruction: Instruction) -> bool:
+        """Whether an instruction rounds floats to bfloats that become so two registers at a time."""
+        return instruction.opcode == "fptrunc" and self._converts_pairs(instruction)
+
+    def _converts_pairs(self, instruction: Instruction) -> bool:
+        """Whether an instruction converts two registers of floats to one of bfloats, or back.
+
+        Bfloats from memory are extended as they are loaded.
+        """
+        if not self.target.can_round_pairs or instruction.opcode not in ("fptrunc", "fpext"):
+            return False
+        operand = instruction.operands[0]
+        is_loaded = instruction.opcode == "fpext" and self.tensors.definition_of(operand) is not None
+        types = {scalar_of(operand.type), scalar_of(instruction.type)}
+        columns = self.shapes[instruction.value.name][2]
+        return types == {FLOAT, BFLOAT} and not is_loaded and columns % (2 * self.lanes(FLOAT)) == 0
 
     def _rounded_pairs(self, floats: Value, rows: int, cols: int) -> Registers:
         assert self.target.bfloat_rounding is not None

@@ -25,6 +25,7 @@ from tlx.ir.types import I8, I16, I32, I64, IntType, Type, bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
+from tlx.lower.to_tiles.select.blocking import b_misses_l2
 from tlx.lower.to_tiles.select.matrix_unit import matrix_unit_recipe
 from tlx.lower.to_tiles.select.recipe import Correction, Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
@@ -103,12 +104,23 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is None or target.matrix is None:
         return recipe, cycles
-    tiled, streamed = target.matrix.timing.vectors_lead
+    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target) else target.matrix.timing.vectors_lead
     on_tiles = matrix_unit_recipe(gemm, target, types.narrow, *tile_dot)
     by_tiles = cost(gemm, on_tiles, target).total
     if by_tiles < cycles * tiled:
         return on_tiles, by_tiles / streamed
     return recipe, cycles
+
+
+def _waits_for_prepared_b(gemm: Gemm, target: Target) -> bool:
+    """Whether a product of several rows waits for panels that were packed before all calls and miss L2.
+
+    Vectors have no lead over tiles then, whose loads follow each other more closely. GB/s of panels of 4096x4096
+    bfloats on vectors and on tiles: 2 rows 9.8, 14.8; 4 rows 8.4, 15.0; 8 rows 14.6, 14.8; a plain read 16.4 (one core
+    of a Xeon 6/167/1, medians of alternated calls, 2026-11-30). Vectors multiply one row as fast, and their panels can
+    be narrower, so that more threads share them.
+    """
+    return gemm.m > 1 and gemm.packs_per_product == 0 and b_misses_l2(gemm, target)
 
 
 class _Types(NamedTuple):
