@@ -8,6 +8,7 @@ import pytest
 from tests.emulation import Machine
 from tlx.diagnostics import UsageError
 from tlx.ir.parser.module import parse
+from tlx.legalize.riscv.host import READ_LENGTH
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
@@ -85,6 +86,15 @@ def test_extensions_of_risc_v_without_letters(feature: str, element: str, option
     module.f(c, a, a)
     np.testing.assert_array_equal(c, a)
     assert module.level() == level
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512, 1024])
+def test_code_by_which_native_reads_the_length_of_vectors(bits: int) -> None:
+    code = ", ".join(map(str, READ_LENGTH))
+    text = f'define i64 @f() naked {{\n  call void asm sideeffect ".byte {code}", ""()\n  unreachable\n}}\n'
+    machine = Machine("generic", f"qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen={bits}")
+    module = machine.compile(text, compiler="clang-19")  # TLX's LLVM assembles nothing for other machines
+    assert module.f() == bits // 8
 
 
 @pytest.mark.parametrize(
