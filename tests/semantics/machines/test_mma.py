@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from tests.emulation import Machine
 from tests.semantics.machines import programs
 
@@ -34,6 +36,11 @@ def test_layers() -> None:
 
 def test_tensor_language() -> None:
     programs.check_attention(MMA)
+
+
+@pytest.mark.long
+def test_run_time_sizes() -> None:
+    programs.check_dynamic(MMA)
 
 
 def test_random_programs() -> None:

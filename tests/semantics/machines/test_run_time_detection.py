@@ -26,7 +26,7 @@ LEVEL = "\ndefine i32 @level() {\n  %l = load i32, ptr @tlx.cpu.level\n  ret i32
 ARM = "generic,neon,sve,sve256,sve512"
 ARM_WITH_ZA = "generic,neon,sme,sme512"
 POWER = "generic,vsx,mma"
-RISCV = "generic,rvv"
+RISCV = "generic,rvv,rvv256,rvv512"
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,14 @@ RISCV = "generic,rvv"
         (ARM_WITH_ZA, "qemu-aarch64 -cpu max,sme256=on,sme-default-vector-length=32", "neon"),
         (ARM_WITH_ZA, "qemu-aarch64 -cpu max,sme512=on,sme-default-vector-length=64", "sme512"),
         ("generic,vsx", "qemu-ppc64 -cpu power7", "generic"),
+        ("generic,vsx", "qemu-ppc64 -cpu power8", "vsx"),
         (POWER, "qemu-ppc64le -cpu power8", "vsx"),
         (POWER, "qemu-ppc64le -cpu power9", "vsx"),
         (POWER, "qemu-ppc64le -cpu power10", "mma"),
         (RISCV, "qemu-riscv64 -cpu rv64", "generic"),
         (RISCV, "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0", "rvv"),
+        (RISCV, "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=256", "rvv256"),
+        (RISCV, "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=1024", "rvv512"),
     ],
 )
 def test_programs_take_the_best_version(targets: str, emulator: str, best: str) -> None:
