@@ -29,6 +29,7 @@ from tlx.ir.types import I8, I32, I64, IntType, VectorType
 from tlx.ir.values import Keyword, const_int
 from tlx.legalize.riscv import TRIPLES
 from tlx.legalize.riscv.features import DETECT
+from tlx.legalize.riscv.host import detect_features
 from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, HalfConversions, Processor, swapped
 from tlx.target.target import Target
 
@@ -96,6 +97,7 @@ TARGET: Final = _of_length(
         name="rvv",
         title="RISC-V with the vector extension",
         triples=TRIPLES,
+        detect_features=detect_features,
         detect=DETECT,
         features=("+v", "+m", "+a", "+f", "+d"),
         compilers=CompilerVersions(16, {_HALF: 19, _VQDOT: 21}),

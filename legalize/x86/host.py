@@ -11,11 +11,12 @@ system forbids that, they count as missing.
 from __future__ import annotations
 
 import ctypes
-import mmap
 import platform
 from collections.abc import Callable
 from functools import cache
 from typing import Final, Literal, NamedTuple
+
+from tlx.target.machine import call_machine_code
 
 XCR0_YMM: Final = 0b110
 XCR0_ZMM: Final = 0b1110_0110
@@ -100,20 +101,16 @@ def detect_features() -> frozenset[str]:
     """The features that Linux does not list, by LLVM's names."""
     if platform.machine() != "x86_64" or platform.system() != "Linux":
         return frozenset()
-    try:
-        page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    except OSError:
-        return frozenset()
-    page.write(_CODE)
-    code = (ctypes.c_char * len(_CODE)).from_buffer(page)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(ctypes.addressof(code))
 
     def cpuid(leaf: int, subleaf: int) -> list[int]:
         words = (ctypes.c_uint32 * len(REGISTERS))()
-        run(leaf, subleaf, ctypes.addressof(words))
+        call_machine_code(_CODE, leaf, subleaf, ctypes.addressof(words))
         return list(words)
 
-    return frozenset(name for name in _UNLISTED if _has_bit(cpuid, CPUID_BITS[name]))
+    try:
+        return frozenset(name for name in _UNLISTED if _has_bit(cpuid, CPUID_BITS[name]))
+    except OSError:
+        return frozenset()
 
 
 def _has_bit(cpuid: Callable[[int, int], list[int]], bit: CpuidBit) -> bool:

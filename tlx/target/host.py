@@ -128,10 +128,9 @@ def _flags_by_llvm() -> frozenset[str]:
 
 
 def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
-    """Features to add, which the machine has and a dot product or LLVM uses, and features to remove."""
-    dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
+    """Features to add, which the machine has and the target or LLVM uses, and features to remove."""
     host_features = target.host_features.get(canonical_architecture(architecture), ())
-    useful = dict.fromkeys([*(dot.feature for dot in dots), *host_features])
+    useful = dict.fromkeys([*target.used_features, *host_features])
     on = [f"+{feature}" for feature in useful if has_feature(feature, flags)]
     off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
     return (*on, *off)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
+import mmap
 import platform
 import sys
 from functools import cache
@@ -75,3 +77,21 @@ def cache_entries() -> list[tuple[str, int, int]]:
             kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
             entries.append((kind, int(level), int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)))
     return entries
+
+
+def call_machine_code(code: bytes, *arguments: int) -> int:
+    """Call a function given by its machine code, with the integers that it takes, and return its integer.
+
+    The page is written before it becomes executable, upon which Linux flushes the caches of instructions.
+
+    Raises:
+        OSError: The system does not execute such code.
+    """
+    page = mmap.mmap(-1, mmap.PAGESIZE)
+    page.write(code)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+        raise OSError(ctypes.get_errno(), "the system does not execute code of this process")
+    types = [ctypes.c_uint64] * len(arguments)
+    return ctypes.CFUNCTYPE(ctypes.c_uint64, *types)(address)(*arguments)

@@ -380,7 +380,7 @@ class Target:
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
-        optional = dict.fromkeys(feature for feature in self._used_features if feature in self.optional)
+        optional = dict.fromkeys(feature for feature in self.used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
     @property
@@ -442,10 +442,10 @@ class Target:
     def optional(self) -> frozenset[str]:
         """Features that it uses if they are present."""
         required = {normalized_feature(flag) for flag in self.requires}
-        return frozenset(feature for feature in self._used_features if normalized_feature(feature) not in required)
+        return frozenset(feature for feature in self.used_features if normalized_feature(feature) not in required)
 
     @property
-    def _used_features(self) -> tuple[str, ...]:
+    def used_features(self) -> tuple[str, ...]:
         """Features of its dot products and conversions of half."""
         half = (self.half_conversions.feature,) if self.half_conversions is not None else ()
         return (*(dot.feature for dot in self._all_dots), *half)

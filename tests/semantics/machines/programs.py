@@ -256,7 +256,7 @@ def check_random_programs(machine: Machine, seeds: range) -> None:
     machine.require()
     for seed in seeds:
         drawn = random_options(machine.target, seed, has_machine=False)
-        check = Check(machine.target, variant=seed, drawn=drawn, emulator=machine.emulator)
+        check = Check(machine.target, variant=seed, drawn=drawn, emulator=machine.emulator, features=machine.features)
         steps: list[str] = []
         try:
             check_program(portable(random_program("any", seed)), check, steps.append)

@@ -388,3 +388,8 @@ def test_products_with_one_row_of_bytes() -> None:
         evaluate(parse(text), "_".join(["smma", *map(str, shape)]), exact, *operands)
         np.testing.assert_array_equal(found, exact)
         code.close()
+
+
+@pytest.mark.long
+def test_random_programs() -> None:
+    programs.check_random_programs(HVX, range(3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
 from tests.emulation import Machine
 from tests.semantics.machines import programs
 
@@ -34,6 +36,13 @@ def test_layers() -> None:
 
 def test_tensor_language() -> None:
     programs.check_attention(MMA)
+
+
+@pytest.mark.long
+def test_run_time_sizes() -> None:
+    """Of products: all other programs are those of `vsx`."""
+    names = ("matmul_float_float_float_rr", "usmma_i8_i8_i32_rr", "matmul_bfloat_bfloat_float_rr")
+    programs.check_dynamic(MMA, names)
 
 
 def test_random_programs() -> None:

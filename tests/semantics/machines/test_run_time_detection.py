@@ -8,6 +8,7 @@ import pytest
 from tests.emulation import Machine
 from tlx.diagnostics import UsageError
 from tlx.ir.parser.module import parse
+from tlx.legalize.riscv.host import READ_LENGTH
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
@@ -25,7 +26,7 @@ LEVEL = "\ndefine i32 @level() {\n  %l = load i32, ptr @tlx.cpu.level\n  ret i32
 ARM = "generic,neon,sve,sve256,sve512"
 ARM_WITH_ZA = "generic,neon,sme,sme512"
 POWER = "generic,vsx,mma"
-RISCV = "generic,rvv"
+RISCV = "generic,rvv,rvv256,rvv512"
 
 
 @pytest.mark.parametrize(
@@ -43,11 +44,14 @@ RISCV = "generic,rvv"
         (ARM_WITH_ZA, "qemu-aarch64 -cpu max,sme256=on,sme-default-vector-length=32", "neon"),
         (ARM_WITH_ZA, "qemu-aarch64 -cpu max,sme512=on,sme-default-vector-length=64", "sme512"),
         ("generic,vsx", "qemu-ppc64 -cpu power7", "generic"),
+        ("generic,vsx", "qemu-ppc64 -cpu power8", "vsx"),
         (POWER, "qemu-ppc64le -cpu power8", "vsx"),
         (POWER, "qemu-ppc64le -cpu power9", "vsx"),
         (POWER, "qemu-ppc64le -cpu power10", "mma"),
         (RISCV, "qemu-riscv64 -cpu rv64", "generic"),
         (RISCV, "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0", "rvv"),
+        (RISCV, "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=256", "rvv256"),
+        (RISCV, "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=1024", "rvv512"),
     ],
 )
 def test_programs_take_the_best_version(targets: str, emulator: str, best: str) -> None:
@@ -85,6 +89,15 @@ def test_extensions_of_risc_v_without_letters(feature: str, element: str, option
     module.f(c, a, a)
     np.testing.assert_array_equal(c, a)
     assert module.level() == level
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512, 1024])
+def test_code_by_which_native_reads_the_length_of_vectors(bits: int) -> None:
+    code = ", ".join(map(str, READ_LENGTH))
+    text = f'define i64 @f() naked {{\n  call void asm sideeffect ".byte {code}", ""()\n  unreachable\n}}\n'
+    machine = Machine("generic", f"qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen={bits}")
+    module = machine.compile(text, compiler="clang-19")  # TLX's LLVM assembles nothing for other machines
+    assert module.f() == bits // 8
 
 
 @pytest.mark.parametrize(

@@ -206,12 +206,13 @@ mmu\t\t: sv39
         (f"Features\t: {APPLE_M1}\n", "aarch64", "neon", "neon fullfp16 dotprod"),
         (f"Features\t: {APPLE_M2}\n", "aarch64", "neon", "neon fullfp16 dotprod bf16 i8mm"),
         (POWER.format(8, 8), "ppc64le", "vsx", "vsx altivec power8-altivec power8-vector direct-move"),
-        (POWER.format(9, 9), "ppc64le", "vsx", "vsx altivec power8-altivec power8-vector direct-move"),
+        (POWER.format(9, 9), "ppc64le", "vsx", "vsx altivec power8-altivec power8-vector direct-move power9-vector"),
         (POWER.format(7, 7), "ppc64", "generic", "altivec vsx"),
         (POWER.format(10, 10), "ppc64le", "mma", "vsx altivec power8-vector power9-vector power10-vector mma"),
         (POWER.format(10, 9), "ppc64le", "vsx", "vsx altivec power8-vector"),
         (SIFIVE_U74, "riscv64", "generic", "m a f d c"),
-        (SPACEMIT_K1, "riscv64", "rvv", "v m a f d"),
+        (SPACEMIT_K1, "riscv64", "rvv", "v m a f d zvfhmin"),
+        (SPACEMIT_K1.replace("_zvkt", "_zvkt_zvl128b_zvl256b"), "riscv64", "rvv256", "v m a f d zvfhmin"),
     ],
 )
 @pytest.mark.usefixtures("fresh_flags")
