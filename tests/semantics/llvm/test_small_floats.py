@@ -158,6 +158,19 @@ def test_functions_compute_no_vectors_of_floats_that_are_too_large(
     np.testing.assert_array_equal(format_.decoded(z), format_.decoded(x))
 
 
+@pytest.mark.parametrize("format_", FORMATS, ids=short_names)
+def test_functions_for_altivec_keep_subnormal_numbers(format_: SmallFloat) -> None:
+    """A program's own functions for big-endian Power compute with AltiVec, which flushes subnormal floats to zero."""
+    text = with_declarations(
+        "define void @f(ptr %x, ptr %y) {\n  %v = load <256 x i8>, ptr %x, align 1\n"
+        + widened("r", "v", format_, "float", 256)
+        + "  store <256 x float> %r, ptr %y, align 4\n  ret void\n}\n"
+    )
+    x, y = np.arange(256, dtype=np.uint8), np.zeros(256, np.float32)
+    Machine("vsx", "qemu-ppc64 -one-insn-per-tb").compile(text).f(x, y)
+    np.testing.assert_array_equal(y, format_.decoded(x).astype(np.float32))
+
+
 PLAIN: Final = """
 define void @scalars(ptr %x, ptr %y) {
   %v = load i8, ptr %x

@@ -149,7 +149,11 @@ class _ElementwiseSearch:
             vectors = [(v, VectorType(vector_width(v), vector.element)) for v in VectorShuffle.of(instruction).operands]
             tensors = [Tensor(_flat(type_), instruction, "value", v) for v, type_ in vectors]
             return TensorOp(instruction, _SHUFFLE_ROW, tuple(tensors), (), (), _flat(vector))
-        tensors = [Tensor(_flat(v.type), instruction, "value", v) for v in _vector_operands(instruction)]
+        tensors = [
+            Tensor(_flat(v.type), instruction, "value", v)
+            for v in call_operands(instruction)
+            if isinstance(v.type, VectorType)
+        ]
         if instruction.opcode == INSERT:
             return TensorOp(
                 instruction, _INSERT_ROW, tuple(tensors), (), tuple(instruction.operands[1:]), _flat(vector)
