@@ -76,7 +76,7 @@ def _narrow_half(b: Builder, floats: Value) -> Value:
 
 _REGISTERS: Final = 61
 """Of 64: with more, LLVM 19 and 22 spill sums of float."""
-_VMX_REGISTERS: Final = 29
+_VMX_REGISTERS: Final = 30
 """Of the 32 that instructions of VMX, such as VMSUMUBM, use: if operands take all, LLVM 19 and 22 copy some of them."""
 _vmsummbm: Final = partial(_multiply_sum, "vmsummbm", _BYTES)
 

@@ -179,9 +179,9 @@ def tile_step_cycles(
     return busy + costs.front_end * others + (costs.l2_vector * vectors if streams else 0)
 
 
-def least_k_unroll(core: CoreModel, rows: int) -> int:
+def least_k_unroll(core: CoreModel, rows: int, *, is_dot: bool = False) -> int:
     """Positions of K in an iteration of a loop over K whose tiles have this many rows: at least these."""
-    least, most = core.limits.least_k_unroll, core.limits.addressed_elements // rows
+    least, most = core.limits.least_k_unroll[is_dot], core.limits.addressed_elements // rows
     return least if most >= least else 1 << max(0, most.bit_length() - 1)
 
 

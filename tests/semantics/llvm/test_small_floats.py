@@ -25,6 +25,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, VectorType
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
+from tlx.lower.to_2d.analysis.tensor_operations import exceeds_register_elements, is_elementwise
 from tlx.target.target import targets
 
 CPUS: Final = [name for name in targets() if name != "nvidia"]
@@ -129,6 +130,45 @@ def test_compiled(format_: SmallFloat, element: str, target: str) -> None:
 def test_other_machines(format_: SmallFloat, element: str, machine: Machine) -> None:
     module = machine.compile(conversions(format_, element, len(numbers_of(format_, element))))
     check(format_, element, lambda name, x, y: module[name](x, y))
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "vsx", "mma"])
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("format_", FORMATS, ids=short_names)
+def test_functions_compute_no_vectors_of_floats_that_are_too_large(
+    format_: SmallFloat, element: str, target: str
+) -> None:
+    """257 bytes, or halves, may be a value of a function, but 257 floats, by which they are converted, may not."""
+    count = 257
+    text = with_declarations(
+        f"define void @f(ptr %x, ptr %y, ptr %z) {{\n  %v = load <{count} x i8>, ptr %x, align 1\n"
+        + widened("r", "v", format_, element, count)
+        + narrowed("n", "r", format_, element, count)
+        + f"  store <{count} x {element}> %r, ptr %y, align 1\n  store <{count} x i8> %n, ptr %z, align 1\n"
+        + "  ret void\n}\n"
+    )
+    module = parse_fully(lower_text(text, "f.ll", target))
+    for instruction in (i for function in module.functions for i in function.instructions()):
+        assert not is_elementwise(instruction) or not exceeds_register_elements(instruction.type), instruction.text
+    x = np.arange(count, dtype=np.uint8)
+    y, z = np.zeros(count, DTYPES[element]), np.zeros(count, np.uint8)
+    evaluate(module, "f", x, y, z, max_steps=1 << 40)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        np.testing.assert_array_equal(y.astype(np.float64), format_.decoded(x))
+    np.testing.assert_array_equal(format_.decoded(z), format_.decoded(x))
+
+
+@pytest.mark.parametrize("format_", FORMATS, ids=short_names)
+def test_functions_for_altivec_keep_subnormal_numbers(format_: SmallFloat) -> None:
+    """A program's own functions for big-endian Power compute with AltiVec, which flushes subnormal floats to zero."""
+    text = with_declarations(
+        "define void @f(ptr %x, ptr %y) {\n  %v = load <256 x i8>, ptr %x, align 1\n"
+        + widened("r", "v", format_, "float", 256)
+        + "  store <256 x float> %r, ptr %y, align 4\n  ret void\n}\n"
+    )
+    x, y = np.arange(256, dtype=np.uint8), np.zeros(256, np.float32)
+    Machine("vsx", "qemu-ppc64 -one-insn-per-tb").compile(text).f(x, y)
+    np.testing.assert_array_equal(y, format_.decoded(x).astype(np.float32))
 
 
 PLAIN: Final = """

@@ -149,16 +149,22 @@ def _ints(count: int, number: int, type_: IntType = I32) -> Value:
 
 
 def _from_half(b: Builder, value: Value, count: int) -> Value:
-    """Shift exponent and mantissa to their place in a float and scale by 2**112, which also normalises denormals."""
+    """Shift exponent and mantissa to their place in a float, and adjust the exponent.
+
+    Subnormal numbers get the exponent of the smallest normal one, which is subtracted. No step computes with subnormal
+    floats, which AltiVec flushes to zero.
+    """
     bits = b.cast("zext", value, VectorType(count, I32))
-    sign = b.binary("shl", b.binary("and", bits, _ints(count, 0x8000)), _ints(count, 16))
     rest = b.binary("and", bits, _ints(count, 0x7FFF))
-    shifted = b.binary("shl", rest, _ints(count, 13))
-    scale = const_vector([const_float(FLOAT, 2.0**112)] * count)
-    scaled = b.binary("fmul", b.cast("bitcast", shifted, VectorType(count, FLOAT)), scale)
-    finite = b.cast("bitcast", scaled, VectorType(count, I32))
-    special = b.binary("or", shifted, _ints(count, 0x7F800000))
-    magnitude = b.select(b.icmp("ugt", rest, _ints(count, 0x7BFF)), special, finite)
+    sign = b.binary("shl", b.binary("xor", bits, rest), _ints(count, 16))
+    place = b.binary("shl", rest, _ints(count, 13))
+    normal = b.binary("add", place, _ints(count, (127 - 15) << 23))
+    special = b.binary("add", place, _ints(count, 2 * (127 - 15) << 23))
+    raised = b.cast("bitcast", b.binary("add", place, _ints(count, (128 - 15) << 23)), VectorType(count, FLOAT))
+    least = const_vector([const_float(FLOAT, 2.0**-14)] * count)
+    subnormal = b.cast("bitcast", b.binary("fsub", raised, least), VectorType(count, I32))
+    magnitude = b.select(b.icmp("ugt", rest, _ints(count, 0x7BFF)), special, normal)
+    magnitude = b.select(b.icmp("ult", rest, _ints(count, 0x400)), subnormal, magnitude)
     return b.cast("bitcast", b.binary("or", magnitude, sign), VectorType(count, FLOAT))
 
 

@@ -4,16 +4,16 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=vsx --mcpu=pwr10 --mtriple=powerpc64le-linux-gnu --tile=6x12
 ; RUN: FileCheck %s --check-prefix=IR --input-file=%t.ll
 ; RUN: clang-19 --target=powerpc64le-linux-gnu -mcpu=pwr10 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: %assembly %t.s --mcpu=pwr10 --bound=1.51 | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+; RUN: %assembly %t.s --mcpu=pwr10 --bound=1.42 | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
 ;
 ; IR: {{^}}k.loop{{.*}}:
 ; IR-COUNT-18: phi <4 x i32>
-; IR-COUNT-8: phi <16 x i8>
+; IR-COUNT-10: phi <16 x i8>
 ; IR-NOT: phi <16 x i8>
 ; IR: call <4 x i32> @llvm.ppc.altivec.vmsummbm
-; CHECK: lxv v 12
-; CHECK-NEXT: lxvwsx v 24
-; CHECK-NEXT: vmsummbm v 72
+; CHECK: lxv v 6
+; CHECK-NEXT: lxvwsx v 12
+; CHECK-NEXT: vmsummbm v 36
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 252, i32 256>, <2 x i32> <i32 0, i32 1>,

@@ -92,9 +92,8 @@ def load_ahead(module: Module, function: Function, blocks: Sequence[Block], targ
             continue
         _merge_bitcasts(function, block)
         operands, free = _operands(loop), _registers(loop, target) - len(loop.sums)
-        candidates = (_spread(operands, len(loop.products), ahead) for ahead in range(most, 0, -1))
-        fitting = (c for c in candidates if _live(operands, len(loop.products), c) <= free)
-        if places := _Places.of(operands, len(loop.products), next(fitting, ())):
+        numbers = _spread(operands, len(loop.products), most, free)
+        if places := _Places.of(operands, len(loop.products), numbers):
             _pipeline(module, function, loop, places)
 
 
@@ -229,24 +228,25 @@ def _is_address(instruction: Instruction, loop: _CountedLoop, defined: Mapping[s
     return instruction.opcode in _ADDRESSES and all(_is_address(i, loop, defined) for i in inside)
 
 
-def _spread(operands: Sequence[_Operand], products: int, ahead: int) -> Sequence[int]:
+def _spread(operands: Sequence[_Operand], products: int, ahead: int, registers: int) -> Sequence[int]:
     """Numbers of the products that the loads of operands come before; negative ones are in the iteration before.
 
-    They are evenly apart, and each is `ahead` products before the first use, or more, but not before the operand's last
-    use in the iteration before: that would take a copy of a register.
+    They are evenly apart, and each is `ahead` products before the first use, or more. If no register is free then, the
+    load comes as soon as one is, which is after the last use of an earlier operand. No load comes before its operand's
+    last use in the iteration before: that would take a copy of a register.
+
+    Returns:
+        A number for each operand; none if there are too few registers.
     """
     gap = products / max(1, len(operands))
     start = min((operand.first - number * gap for number, operand in enumerate(operands)), default=0) - ahead
-    return [max(floor(start + number * gap), operand.last + 1 - products) for number, operand in enumerate(operands)]
-
-
-def _live(operands: Sequence[_Operand], products: int, places: Sequence[int]) -> int:
-    """Most operands that are in registers at a time if they are loaded at these places."""
-    live = [0] * products
-    for operand, place in zip(operands, places, strict=True):
-        for number in range(place, operand.last + 1):
-            live[number % products] += 1
-    return max(live, default=0)
+    ends = sorted(operand.last for operand in operands)
+    numbers: list[int] = []
+    for number, operand in enumerate(operands):
+        iteration, index = divmod(number - registers, len(operands))
+        free_after = max(operand.last - products, ends[index] + iteration * products)
+        numbers.append(max(floor(start + number * gap), free_after + 1))
+    return numbers if all(n <= operand.first for n, operand in zip(numbers, operands, strict=True)) else ()
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tlx.intrinsics import INTRINSICS, Intrinsic
+from tlx.intrinsics.small_floats import CONVERSIONS
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.tensors.calls import ELEMENT_TYPES, is_tensor_call
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import Type, VectorType, max_ssa_elements
+from tlx.ir.types import FLOAT, Type, VectorType, max_ssa_elements
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS, UNARY_INTRINSICS, ElementwiseOp
 from tlx.lower.to_2d.analysis.shuffles import VectorShuffle, is_shuffle, vector_width
@@ -30,6 +31,7 @@ ORDINARY: Final = "elementwise"
 INSERT: Final = "insertelement"
 SHUFFLE: Final = "shufflevector"
 _RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
+_COMPUTED_IN_FLOAT: Final = {*CONVERSIONS, "llvm.fptosi.sat", "llvm.fptoui.sat"}
 _VALUE_CASTS: Final = CAST_OPCODES - {"bitcast", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast"}
 
 
@@ -136,10 +138,9 @@ class _ElementwiseSearch:
             return True
         if not is_elementwise(instruction):
             return False
-        vectors = [v for v in call_operands(instruction) if isinstance(v.type, VectorType)]
-        if any(exceeds_register_elements(v.type) for v in (*vectors, instruction.value)):
+        if _computes_large_vectors(instruction):
             return True
-        return any(isinstance(v, Local) and v.name in self.names for v in vectors)
+        return any(isinstance(v, Local) and v.name in self.names for v in _vector_operands(instruction))
 
     def _op(self, instruction: Instruction) -> TensorOp:
         vector = instruction.type
@@ -183,6 +184,22 @@ def exceeds_register_elements(type_: Type) -> bool:
     if not isinstance(type_, VectorType) or type_.scalable or not is_element_type(type_.element):
         return False
     return type_.count > max_ssa_elements(type_.element)
+
+
+def _computes_large_vectors(instruction: Instruction) -> bool:
+    """Whether an elementwise instruction has a vector that is too large for an SSA value.
+
+    Conversions from and to 8-bit floats, and from half to integers with saturation, compute in float.
+    """
+    result = instruction.type
+    types = [result, *(value.type for value in _vector_operands(instruction))]
+    if isinstance(result, VectorType) and intrinsic_of(instruction) in _COMPUTED_IN_FLOAT:
+        types.append(VectorType(result.count, FLOAT))
+    return any(map(exceeds_register_elements, types))
+
+
+def _vector_operands(instruction: Instruction) -> list[Value]:
+    return [value for value in call_operands(instruction) if isinstance(value.type, VectorType)]
 
 
 def is_large_shuffle(instruction: Instruction) -> bool:

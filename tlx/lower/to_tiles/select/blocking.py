@@ -261,8 +261,9 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     rows, vectors = tile
     if (elements := elements_by_lane(gemm, recipe, target, tile)) > 1:
         return elements
-    least = least_k_unroll(target.core, rows)
-    if recipe.mma.unit == "dot" and recipe.packing.b and target.core.limits.loads_ahead:
+    is_dot = recipe.mma.unit == "dot"
+    least = least_k_unroll(target.core, rows, is_dot=is_dot)
+    if is_dot and recipe.packing.b and target.core.limits.loads_ahead:
         return least
     if not _reads_by_rows(gemm, recipe):
         return 1
