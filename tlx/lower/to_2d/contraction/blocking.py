@@ -146,9 +146,12 @@ class Blocking:
 
     def block_bytes(self, column: int) -> int:
         """Bytes of an operand that a block of the result reads."""
-        memory = (self.contraction.lhs, self.contraction.rhs)[column]
-        side = (self.m, self.n)[column]
-        return self.sums * self.k.extent * side.extent * bytes_of(memory.element)
+        return self._block_sizes[column]
+
+    @cached_property
+    def _block_sizes(self) -> tuple[int, int]:
+        depth, lhs, rhs = self.sums * self.k.extent, self.contraction.lhs.element, self.contraction.rhs.element
+        return depth * self.m.extent * bytes_of(lhs), depth * self.n.extent * bytes_of(rhs)
 
 
 def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tuple[bool, int] | None:
@@ -159,10 +162,11 @@ def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tu
 _WORD: Final = 4
 
 
-def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
-    """Approximate cycles of a contraction by this blocking."""
+def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.inf) -> float:
+    """Approximate cycles of a contraction by this blocking; infinite if that is known early to be the limit or more."""
+    limit = limit if unit.costs.seed is None else math.inf
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
-    if copies == math.inf:
+    if copies >= limit:
         return math.inf
     rows, depth, costs = blocking.m.extent, blocking.k.extent, unit.costs
     group = blocking.contraction.rhs.vnni_group if blocking.groups is None else blocking.groups.width
@@ -188,6 +192,8 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
         cycles += terms * depth * blocking.n.extent * costs.transposed_element
     if rhs is not None and rhs[0] and not unit.rows and _crowding(blocking, RHS, unit) > 1:
         cycles += costs.crowded_row * terms * depth * rows * vectors
+    if blocking.blocks * products * cycles + copies >= limit:
+        return math.inf
     cycles += sum(_far_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
