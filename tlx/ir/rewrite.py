@@ -94,7 +94,7 @@ _NAME_END: Final = re.compile(r"(?![-a-zA-Z$._0-9])")
 def _span_of_local(instruction: Instruction, index: int) -> tuple[int, int] | None:
     """Where an operand that is a local is in the text, found without parsing it; None if that is not certain."""
     operand, text = instruction.operands[index], instruction.text
-    if not isinstance(operand, Local) or '"' in text:
+    if not isinstance(operand, Local) or '"' in text or ";" in text:
         return None
     before = sum(isinstance(other, Local) and other.name == operand.name for other in instruction.operands[:index])
     before += instruction.result == operand.name
