@@ -294,11 +294,11 @@ def number_tiles(module: Module) -> None:
     """
     configurations: dict[bytes, Global] = {}
     for function in module.functions:
-        tiles = [i for i in function.instructions() if i.type == X86_AMX or any(map(_is_tile, i.operands))]
+        webs = _Webs(function)
+        tiles = [i for code in webs.code.values() for i in code]
         is_expressible = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
         is_inlined = "noinline" not in module.attribute_text(function.signature).split()
         if tiles and is_expressible and not is_inlined and not _calls_others(function):
-            webs = _Webs(function)
             numbers = webs.numbers()
             if numbers is not None:
                 _rewrite(module, function, webs, numbers, configurations)
@@ -308,10 +308,6 @@ def number_tiles(module: Module) -> None:
 
 def _is_tile_call(name: str | None) -> bool:
     return name is not None and name.startswith(_STEM) and name.endswith(_INTERNAL)
-
-
-def _is_tile(value: Value) -> bool:
-    return isinstance(value, Local) and value.type == X86_AMX
 
 
 def _calls_others(function: Function) -> bool:
@@ -354,9 +350,10 @@ class _Webs:
     def __post_init__(self) -> None:
         definitions = (i for i in self.function.instructions() if i.type == X86_AMX)
         self.definitions = {i.value.name: i for i in definitions}
+        if not self.definitions:
+            return
         self.code = {
-            block.name: [i for i in block.instructions if i.result in self.definitions or self._used(i)]
-            for block in self.function.blocks
+            block.name: [i for i in block.instructions if self._defines_or_uses(i)] for block in self.function.blocks
         }
         self.parents = {name: name for name in self.definitions}
         for name, definition in self.definitions.items():
@@ -439,6 +436,13 @@ class _Webs:
             self.interference[other].add(web)
         return True
 
+    def _defines_or_uses(self, instruction: Instruction) -> bool:
+        """Whether an instruction defines or uses tiles; most do neither."""
+        tiles = self.definitions
+        return instruction.result in tiles or any(
+            isinstance(v, Local) and v.name in tiles for v in instruction.operands
+        )
+
     def _used(self, instruction: Instruction) -> set[str]:
         return {v.name for v in instruction.operands if isinstance(v, Local) and v.name in self.definitions}
 
@@ -493,12 +497,13 @@ def _rewrite(
         b.at_end(block)
         is_unconfigured = block is function.entry
         for instruction in instructions:
-            if is_unconfigured and (instruction.is_terminator or _is_tile_call(instruction.callee)):
+            is_tile_call = _is_tile_call(instruction.callee)
+            if is_unconfigured and (is_tile_call or instruction.is_terminator):
                 b.call_named(f"{_STEM}ldtilecfg", VOID, [b.retype(configuration, I8)])
                 is_unconfigured = False
             if instruction.opcode == "ret":
                 b.call_named(f"{_STEM}tilerelease", VOID, [])
-            if _is_tile_call(instruction.callee):
+            if is_tile_call:
                 _emit_numbered(b, instruction, webs, numbers)
             elif instruction.type != X86_AMX:
                 block.instructions.append(instruction)

@@ -295,6 +295,9 @@ def _compiled(compilation: Compilation) -> _Code:
 
     Garbage is not collected until the lowered module is gone, whose objects a collection would visit.
     """
+    from tlx.llvm.process import llvm
+
+    llvm().start()  # while the lowering is imported
     from tlx.ir.parser.module import without_collection
 
     with without_collection():

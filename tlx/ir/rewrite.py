@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tlx.ir.functions import Argument, Function, Signature
 from tlx.ir.instructions import Block, Instruction
@@ -71,18 +73,41 @@ def set_operand(instruction: Instruction, index: int, value: Value) -> None:
 
     The type in the text stays: `value` has the type of the operand it replaces.
     """
-    if instruction.spans is None:
-        instruction.spans = parse_instruction_text(instruction.text).spans
-    spans = instruction.spans or []
-    start, end = spans[index]
     spelling = str(value)
+    if instruction.spans is None and (span := _span_of_local(instruction, index)) is not None:
+        start, end = span
+    else:
+        spans = instruction.spans or parse_instruction_text(instruction.text).spans or []
+        start, end = spans[index]
+        shift = len(spelling) - (end - start)
+        instruction.spans = [
+            (a, b + shift) if i == index else (a + shift, b + shift) if a >= end else (a, b)
+            for i, (a, b) in enumerate(spans)
+        ]
     instruction.text = instruction.text[:start] + spelling + instruction.text[end:]
-    shift = len(spelling) - (end - start)
-    instruction.spans = [
-        (a, b + shift) if i == index else (a + shift, b + shift) if a >= end else (a, b)
-        for i, (a, b) in enumerate(spans)
-    ]
     instruction.operands[index] = value
+
+
+_NAME_END: Final = re.compile(r"(?![-a-zA-Z$._0-9])")
+
+
+def _span_of_local(instruction: Instruction, index: int) -> tuple[int, int] | None:
+    """Where an operand that is a local is in the text, found without parsing it; None if that is not certain."""
+    operand, text = instruction.operands[index], instruction.text
+    if not isinstance(operand, Local) or '"' in text or ";" in text:
+        return None
+    before = sum(isinstance(other, Local) and other.name == operand.name for other in instruction.operands[:index])
+    before += instruction.result == operand.name
+    spelling, end = f"%{operand.name}", 0
+    while True:
+        start = text.find(spelling, end)
+        if start < 0:
+            return None
+        end = start + len(spelling)
+        if _NAME_END.match(text, end):
+            if not before:
+                return start, end
+            before -= 1
 
 
 def replace_uses(function: Function, name: str, value: Value) -> None:

@@ -22,7 +22,7 @@ from tlx.llvm.service import KERNEL_NAME, LARGE_KERNEL
 
 _PART_SIZE: Final = 1 << 20
 """Least bytes of kernels in a part: LLVM compiles them in about 0.5 s, and starts in 0.1 s."""
-_MOST_PARTS: Final = 3
+_MOST_PARTS: Final = 6
 _KERNEL: Final = "\ndefine internal "
 _HEADER: Final = re.compile(rf"(?P<type>[^@\n]*)@(?P<name>{KERNEL_NAME})(?P<rest>\(.*) \{{")
 _GLOBAL: Final = re.compile(r"@([-\w.$]+)")

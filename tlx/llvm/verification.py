@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -146,6 +148,29 @@ def check_module(module: Module, stage: str | None = None) -> None:
     error = _error(rejection, [lowered.span(offset) for offset in rejection.offsets], name, stage)
     error.notes.extend(Note("lowered from here", span) for span in user_spans)
     raise error
+
+
+class DeferredVerification:
+    """LLVM's verification of a module as it is now, which a thread waits for while the caller goes on and changes it.
+
+    Args:
+        module: The module.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._text = str(module)
+        self._accepted = False
+        self._thread = threading.Thread(target=self._judge, daemon=True)
+        self._thread.start()
+
+    def _judge(self) -> None:
+        with contextlib.suppress(TlxError):
+            self._accepted = verify(self._text) is None
+
+    def is_accepted(self) -> bool:
+        """Wait for the verification; whether LLVM accepts the module, without a crash."""
+        self._thread.join()
+        return self._accepted
 
 
 def _cause(error: TlxError, source: Source) -> TlxError:

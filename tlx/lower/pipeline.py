@@ -31,6 +31,7 @@ from tlx.target.lookup import added_features, find_target, resolve_target
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
+    from tlx.llvm.verification import DeferredVerification
     from tlx.target.target import Target
 
 
@@ -82,7 +83,7 @@ def lower(
     has_outlined = any(outlined_region(function) for function in module.functions)
     try:
         with without_collection():
-            lowered = _run_steps(module, context, options, is_compiled=is_compiled)
+            lowered = _lowered(module, context, options, is_compiled=is_compiled)
     except Exception as error:
         if has_outlined or (options.verify_each is False and _blames_tlx(error)):
             verify(raise_front_ends(parse(source.text, source.name)))
@@ -112,8 +113,43 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
     return resolved if options.decision_seed is None else resolved.with_decision_seed(options.decision_seed)
 
 
-def _run_steps(module: Module, context: LoweringContext, options: Options, *, is_compiled: bool) -> Module:
-    unverified = ["raise", "verify", *STAGE_NAMES[-1:] * (is_compiled and options.verify_each is None)]
+def _lowered(module: Module, context: LoweringContext, options: Options, *, is_compiled: bool) -> Module:
+    """Run the steps. Before compilation, LLVM verifies the output of a stage while the next one runs.
+
+    If it rejects one, the steps run again, each verified before the next one starts, for the error.
+    """
+    from tlx.ir.parser.module import parse
+
+    verifications: list[DeferredVerification] | None = [] if is_compiled and options.verify_each is None else None
+    try:
+        lowered = _run_steps(module, context, options, verifications)
+    except Exception:
+        if _are_accepted(verifications):
+            raise
+    else:
+        if _are_accepted(verifications):
+            return lowered
+    context = LoweringContext(context.target, options, _run_kernel)
+    return _run_steps(parse(module.source.text, module.source.name), context, options, None)
+
+
+def _are_accepted(verifications: Iterable[DeferredVerification] | None) -> bool:
+    return all(verification.is_accepted() for verification in verifications or ())
+
+
+def _run_steps(
+    module: Module, context: LoweringContext, options: Options, verifications: list[DeferredVerification] | None
+) -> Module:
+    """Run the steps.
+
+    Args:
+        module: The module.
+        context: Target and options.
+        options: The options.
+        verifications: Where to add verifications of stages' outputs but the last, which LLVM compiles next, so that LLVM
+            verifies them while the next stage runs; None: each is verified before the next one runs.
+    """
+    unverified = ["raise", "verify", *STAGE_NAMES[-1:] * (verifications is not None)]
     if options.verify_each is not False:
         _verify_for_front_ends(module)
     for step in steps():
@@ -121,7 +157,7 @@ def _run_steps(module: Module, context: LoweringContext, options: Options, *, is
             continue
         module = step.run(module, context) or module
         if options.verify_each is not False and step.name not in unverified:
-            _verify_step(module, step, options)
+            _verify_step(module, step, options, verifications)
         if options.print_after:
             options.print_after(step, module)
     if options.stop_after in (None, STAGE_NAMES[-1]):
@@ -375,17 +411,22 @@ def _canonicalise(module: Module, _context: LoweringContext) -> Module:
     return module
 
 
-def _verify_step(module: Module, step: PipelineStep, options: Options) -> None:
+def _verify_step(
+    module: Module, step: PipelineStep, options: Options, verifications: list[DeferredVerification] | None
+) -> None:
     """Have LLVM verify the output of a step; the next stage, if there is one, checks the rules of tensors."""
     from tlx.ir.tensors.inference import verify_tensors
-    from tlx.llvm.verification import check_module
+    from tlx.llvm.verification import DeferredVerification, check_module
 
     if step.name == "canonicalise":
         check_module(module)
         return
     if options.verify_each or step.name == options.stop_after:
         verify_tensors(module)
-    check_module(module, step.name)
+    if verifications is not None and not options.print_after:
+        verifications.append(DeferredVerification(module))
+    else:
+        check_module(module, step.name)
 
 
 def _refuse_leftovers(module: Module) -> None:

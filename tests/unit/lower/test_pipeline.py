@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,10 @@ import pytest
 
 from tlx.bench import workloads
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
-from tlx.ir.module import Module
+from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import parse
 from tlx.lower import options, pipeline
-from tlx.lower.context import PipelineStep
+from tlx.lower.context import LoweringContext, PipelineStep
 from tlx.lower.options import Options, Step
 from tlx.lower.pipeline import lower, lower_text
 from tlx.lower.remarks import Remarks
@@ -179,3 +180,32 @@ def test_features_change_the_target() -> None:
     (features,) = set(re.findall('"target-features"="([^"]*)"', text))
     assert "+avx512bf16" not in features
     assert "+amx-fp16" in features
+
+
+@pytest.mark.parametrize("stage", ["to-2d", "to-tiles"])
+def test_a_compilation_blames_the_stage_whose_output_is_invalid(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = pipeline.steps()
+
+    def run_wrongly(step: PipelineStep, module: Module, context: LoweringContext) -> Module:
+        module = step.run(module, context) or module
+        module.append(Raw("\n\ndefine void @wrong() {\n  ret i32 0\n}"))
+        return module
+
+    wrong = [replace(s, run=partial(run_wrongly, s)) if s.name == stage else s for s in steps]
+    monkeypatch.setattr(pipeline, "steps", lambda: wrong)
+    with pytest.raises(ParseError, match=rf"LLVM rejects the output of {stage}: .*this is a bug in TLX"):
+        lower_text(SQUARE, is_compiled=True)
+
+
+def test_a_compilation_blames_the_stage_before_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_garbage(module: Module, _context: LoweringContext) -> None:
+        module.append(Raw("\n\nno LLVM IR"))
+
+    def fail(_module: Module, _context: LoweringContext) -> None:
+        raise AssertionError
+
+    first, *others = pipeline.steps()
+    garbage, failing = PipelineStep("to-2d", "Garbage", write_garbage), PipelineStep("to-tiles", "Failing", fail)
+    monkeypatch.setattr(pipeline, "steps", lambda: [first, *others[:2], garbage, failing])
+    with pytest.raises(ParseError, match="LLVM rejects the output of to-2d"):
+        lower_text(SQUARE, is_compiled=True)

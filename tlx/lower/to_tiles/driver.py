@@ -10,7 +10,7 @@ from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import remove_dead, replace_uses, set_operand
+from tlx.ir.rewrite import remove_dead, set_operand, uses
 from tlx.ir.tensors.inference import analyse
 from tlx.ir.types import I8, I64, PointerType, Type
 from tlx.ir.values import Value, const_int
@@ -120,6 +120,9 @@ class _FunctionLowering:
         """Have the preparation copy constant arguments; whether there are such copies."""
         kernels = self.kernels.inner if self.kernels.uses_threads else self.kernels
         copies = list(find_constant_copies(prepared, self.matches))
+        if not copies:
+            return False
+        used = uses(self.function)
         for copy in copies:
             match, name = copy.match, str(copy.buffer.result)
             at = prepared.reserve(copy.place, ("copy", name), copy.size)
@@ -130,15 +133,17 @@ class _FunctionLowering:
             b = Builder(self.kernels.module, self.function, block, block.instructions.index(copy.buffer))
             address, type_ = prepared.address(b, copy.place, at), copy.buffer.value.type
             pointee = type_.pointee if isinstance(type_, PointerType) else None
-            replace_uses(self.function, name, address if pointee is None else b.retype(address, pointee))
+            address = address if pointee is None else b.retype(address, pointee)
+            for use in used.get(name, []):
+                set_operand(use.instruction, use.index, address)
             block = self.snapshot.block_of[id(match.store)]
             block.instructions.remove(match.store)
-            remove_dead(self.function, [*match.consumed, copy.buffer])
             # The buffer is not used any more. Its allocation stays, as the function checks whether it failed.
             set_operand(copy.allocation, 1, const_int(I64, 2 * CACHE_LINE))
             text = f"copy of {size_in_words(copy.size)} made once, by @{prepared.preparation}"
             self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
-        return bool(copies)
+        remove_dead(self.function, [i for copy in copies for i in (*copy.match.consumed, copy.buffer)])
+        return True
 
     def lower(self) -> None:
         """Replace all trees."""

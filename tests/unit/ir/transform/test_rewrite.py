@@ -98,6 +98,25 @@ def test_numbers_close_up_after_a_deletion(name: str) -> None:
     assert '"a quote in a comment, and %3' in text
 
 
+@pytest.mark.parametrize(
+    ("text", "index", "expected"),
+    [
+        ("%x = add i32 %xy, %x.1", 1, "%x = add i32 %xy, %new"),
+        ("%x = add i32 %x.1, %x", 1, "%x = add i32 %x.1, %new"),
+        ("%y = mul i32 %x, %x", 1, "%y = mul i32 %x, %new"),
+        ("%x = phi i32 [ 0, %a ], [ %x, %b ]", 2, "%x = phi i32 [ 0, %a ], [ %new, %b ]"),
+        ("%y = add i32 ; of %x\n  %x, 1", 0, "%y = add i32 ; of %x\n  %new, 1"),
+        ('%y = call i32 asm "mov %x, $0", "=r,r"(i32 %x)', 1, '%y = call i32 asm "mov %x, $0", "=r,r"(i32 %new)'),
+    ],
+)
+def test_an_operand_is_replaced_where_it_is_used(text: str, index: int, expected: str) -> None:
+    instruction = parse_instruction_text(text)
+    instruction.spans = None  # as the builder leaves them
+    set_operand(instruction, index, Local(I32, "new"))
+    assert instruction.text == expected
+    assert instruction.operands[index] == Local(I32, "new")
+
+
 def test_numbers_follow_named_values_put_between() -> None:
     module = read(LOOP)
     (function,) = module.functions

@@ -136,6 +136,7 @@ class _Order:
         self.placed: list[Instruction] = []
         self._place_of = {i.result: n for n, i in enumerate(waiting) if i.result is not None}
         self._done = [False] * len(waiting)
+        self._advanced = 0  # how many have been placed in their order
         self._uses: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         for number, instruction in enumerate(waiting):
             for index, value in enumerate(instruction.operands):
@@ -144,8 +145,9 @@ class _Order:
 
     def advance(self, end: int) -> None:
         """Place the waiting instructions up to a number."""
-        for number in range(end):
+        for number in range(self._advanced, end):
             self._place(number)
+        self._advanced = max(self._advanced, end)
 
     def place(self, unit: Sequence[Instruction]) -> None:
         """Place other instructions, after the waiting ones that they depend on."""
@@ -160,9 +162,10 @@ class _Order:
         """Keep the instructions that use the latest vectors behind the last one that has been placed."""
         latest: list[Local] = []
         for instruction in reversed(self.placed):
+            if len(latest) == _PINNED:
+                break
             if (
-                len(latest) < _PINNED
-                and _fills_register(instruction.type, self.vector_bytes)
+                _fills_register(instruction.type, self.vector_bytes)
                 and self._waiting_uses(instruction.value.name)
                 and not self._joins_use(instruction)
             ):

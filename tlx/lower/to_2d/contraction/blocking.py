@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from tlx.ir.types import bytes_of
 from tlx.lower.cost import ComputeUnit
@@ -32,6 +33,21 @@ def max_chained_products(unit: ComputeUnit) -> int:
     blocks of 32x32x32, bfloat on AVX-512, then take three quarters of the time.
     """
     return _MOST_CHAINED_IN_TILES if unit.rows else _MOST_CHAINED
+
+
+class OperandWalk(NamedTuple):
+    """An operand's dimensions in the order of a copy, its number of elements, and their span in memory."""
+
+    dims: list[tuple[int, int]]
+    elements: int
+    reach: int
+
+    @classmethod
+    def of(cls, runs: Sequence[CollapsedDims], column: int) -> OperandWalk:
+        """The walk over dimensions, the outermost one first, with an operand's strides."""
+        dims = [(extent, strides[column]) for run in runs for extent, strides in run.dims]
+        reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
+        return cls(dims, math.prod(extent for extent, _ in dims), reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +93,12 @@ class Blocking:
             runs = [*self.batch, *self.outer_n, *depth, self.n]
         return [run for run in runs if run.strides[column] and run.extent > 1]
 
-    @property
+    @cached_property
+    def walks(self) -> tuple[OperandWalk, OperandWalk]:
+        """How the operands are read and copied."""
+        return OperandWalk.of(self.order(LHS), LHS), OperandWalk.of(self.order(RHS), RHS)
+
+    @cached_property
     def loops(self) -> list[CollapsedDims]:
         """The loops around blocks: those that step through the larger operand are the outer ones.
 
@@ -108,12 +129,12 @@ class Blocking:
         """Whether the result of a product is stored column by column."""
         return self.n.extent > 1 and self.n.strides[OUT] > 1
 
-    @property
+    @cached_property
     def sums(self) -> int:
         """Number of products that are summed in each block."""
         return math.prod(run.extent for run in (*self.outer_k, *self.quasi_affine))
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         """Number of blocks of the result."""
         return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
@@ -125,9 +146,12 @@ class Blocking:
 
     def block_bytes(self, column: int) -> int:
         """Bytes of an operand that a block of the result reads."""
-        memory = (self.contraction.lhs, self.contraction.rhs)[column]
-        side = (self.m, self.n)[column]
-        return self.sums * self.k.extent * side.extent * bytes_of(memory.element)
+        return self._block_sizes[column]
+
+    @cached_property
+    def _block_sizes(self) -> tuple[int, int]:
+        depth, lhs, rhs = self.sums * self.k.extent, self.contraction.lhs.element, self.contraction.rhs.element
+        return depth * self.m.extent * bytes_of(lhs), depth * self.n.extent * bytes_of(rhs)
 
 
 def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tuple[bool, int] | None:
@@ -138,8 +162,12 @@ def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tu
 _WORD: Final = 4
 
 
-def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
-    """Approximate cycles of a contraction by this blocking."""
+def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.inf) -> float:
+    """Approximate cycles of a contraction by this blocking; infinite if that is known early to be the limit or more."""
+    limit = limit if unit.costs.seed is None else math.inf
+    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
+    if copies >= limit:
+        return math.inf
     rows, depth, costs = blocking.m.extent, blocking.k.extent, unit.costs
     group = blocking.contraction.rhs.vnni_group if blocking.groups is None else blocking.groups.width
     vectors = -(-blocking.n.extent // unit.lanes)
@@ -164,8 +192,9 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
         cycles += terms * depth * blocking.n.extent * costs.transposed_element
     if rhs is not None and rhs[0] and not unit.rows and _crowding(blocking, RHS, unit) > 1:
         cycles += costs.crowded_row * terms * depth * rows * vectors
+    if blocking.blocks * products * cycles + copies >= limit:
+        return math.inf
     cycles += sum(_far_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
-    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
     cycles = multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
@@ -229,16 +258,9 @@ def _outside_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) ->
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:
     """Bytes of an operand, or of its copy; elements shared by overlapping windows count once."""
-    _, count, reach = _dims(blocking, column)
+    walk = blocking.walks[column]
     element = (blocking.contraction.lhs, blocking.contraction.rhs)[column].element
-    return (count if column in blocking.copied else min(count, reach)) * bytes_of(element)
-
-
-def _dims(blocking: Blocking, column: int) -> tuple[list[tuple[int, int]], int, int]:
-    """An operand's dimensions in the order of a copy, its number of elements, and their span in memory."""
-    dims = [(extent, strides[column]) for run in blocking.order(column) for extent, strides in run.dims]
-    reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
-    return dims, math.prod(extent for extent, _ in dims), reach
+    return (walk.elements if column in blocking.copied else min(walk.elements, walk.reach)) * bytes_of(element)
 
 
 def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
@@ -296,7 +318,7 @@ def _is_dense(dims: Sequence[tuple[int, int]]) -> bool:
 def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """Approximate cycles of a copy; infinite if it is much larger than the operand, or in the operand's own order."""
     memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
-    dims, count, reach = _dims(blocking, column)
+    dims, count, reach = blocking.walks[column]
     if (column == LHS or blocking.groups is None) and _is_dense(dims):
         return math.inf
     if count > 2 * reach and count * bytes_of(memory.element) > unit.costs.repeated:

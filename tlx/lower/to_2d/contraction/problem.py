@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from tlx.intrinsics.products import axes_of, free_axes
@@ -193,7 +194,7 @@ class Contraction:
         """Number of strides of each dimension, one for each operand."""
         return len(next(iter((*self.batch, *self.m, *self.n, *self.k)))[1])
 
-    @property
+    @cached_property
     def reduces(self) -> bool:
         """Whether the epilogue reduces dimensions: those along which the result's stride is 0."""
         return any(is_reduced(walk) for walk in (*self.batch, *self.m, *self.n))

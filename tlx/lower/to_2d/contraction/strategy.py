@@ -254,7 +254,7 @@ def _best_blocking(contraction: Contraction, unit: ComputeUnit, narrow: bool) ->
                 continue
             if blocking.is_transposed and (narrow or unit.rows or blocking.sums > max_chained_products(unit)):
                 continue
-            cost = blocking_cycles(blocking, unit)
+            cost = blocking_cycles(blocking, unit, math.inf if best is None else best[0])
             if best is None or cost < best[0]:
                 best = cost, blocking
     return None if best is None else (best[1], best[0])

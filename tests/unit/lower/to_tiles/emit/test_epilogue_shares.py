@@ -28,3 +28,8 @@ def test_a_long_epilogue_has_more_steps_where_there_are_enough() -> None:
     assert epilogue_shares(16, 26, 2.0) == [EpilogueShare(3, 2, 6), EpilogueShare(2, 1, 4)]
     assert epilogue_shares(16, 23, 0.1) == [EpilogueShare(1, 1, 16)]
     assert epilogue_shares(16, 11, 0.1) == [EpilogueShare(1, 2, 5), EpilogueShare(1, 1, 6)]
+
+
+def test_groups_of_a_long_epilogue_that_fit_no_step_have_none() -> None:
+    assert epilogue_shares(16, 5, 0.5) == [EpilogueShare(1, 3, 5), EpilogueShare(0, 1, 1)]
+    assert epilogue_shares(16, 5, 0.1) == [EpilogueShare(1, 4, 1), EpilogueShare(1, 3, 4)]

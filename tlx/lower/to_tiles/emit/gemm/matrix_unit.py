@@ -123,9 +123,14 @@ class MatrixUnitOperands(Operands):
         with self.b.loop(0, panels, name="jp", nonempty=True) as j:
             self.pack_panel(columns, column, j.index)
 
-    def pack_panel(self, columns: EqualTiles, start: Value, j: Value) -> None:
-        """Pack panel `j`, counted from column `start`."""
+    def pack_panel(self, columns: EqualTiles, start: Value, j: Value, condition: bool | Value = True) -> None:
+        """Pack panel `j`, counted from column `start`, if a condition holds."""
         b, view = self.b, self.gemm.b
+        if isinstance(condition, Value):
+            with b.if_block(condition, "pack"):
+                self.pack_panel(columns, start, j)
+        if condition is not True:
+            return
         column = b.add(start, b.mul(j, columns.size))
         source = b.gep(view.element, self.function.rhs, b.mul(column, view.col_stride))
         panel = self._panel(columns, j)
@@ -384,7 +389,7 @@ class PendingSums:
         starts = not (self.peels and self.k_loop.operands.packs_by_steps)
         return several and (direct or self.overlaps) and starts and not block.rows.padding and not block.columns.padding
 
-    def begin(self, block: CacheBlock, i: Value, *, packs: bool, follows: bool) -> tuple[list[Value], Value]:
+    def begin(self, block: CacheBlock, i: Value, *, packs: bool | Value, follows: bool) -> tuple[list[Value], Value]:
         """The pending sums before the loop over the tiles from row tile `i` on, and the number of its first tile.
 
         The first tile is peeled off the loop if it must be (`peels`), or if other tiles follow and storing its initial
@@ -394,14 +399,14 @@ class PendingSums:
         Args:
             block: The block.
             i: The row tile.
-            packs: Whether the first row tile packs the panels.
+            packs: Whether the row tile packs the panels; a value if that is known at run time.
             follows: Whether the first tile is known not to be the only one.
         """
         none = const_int(I64, 0)
         accumulates = self.function.gemm.acc is not None and isinstance(block.panels, ConstInt)
-        if self.peels or (follows and (not packs or accumulates) and not self.k_loop.operands.packs_by_steps):
-            if packs:
-                self.k_loop.operands.pack_panel(block.columns, block.column, none)
+        by_steps = self.k_loop.operands.packs_by_steps
+        if self.peels or (follows and (packs is not True or accumulates) and not by_steps):
+            self.k_loop.operands.pack_panel(block.columns, block.column, none, packs)
             return self.emit_tile(block, i, none, []), const_int(I64, 1)
         row = self.b.add(block.row, self.b.mul(i, block.rows.size))
         start = self.tile.uncorrected_start(block, (row, block.column))
@@ -507,7 +512,8 @@ def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]
         16 groups, 23 steps     short      16 x (1 step, 1 group), and 7 steps without
                                 long        7 x (3 steps, 2 groups), 2 x (1 step, 1 group)
         16 groups, 26 steps     long        6 x (3 steps, 2 groups), 4 x (2 steps, 1 group)
-        16 groups, 11 steps                 5 x (1 step, 2 groups), 6 x (1 step, 1 group)
+        16 groups, 11 steps     short       5 x (1 step, 2 groups), 6 x (1 step, 1 group)
+                                long       11 x (1 step, 1 group), and 5 groups without
 
     Args:
         groups: Groups of rows.
@@ -522,6 +528,8 @@ def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]
     if steps < groups:
         each, more = divmod(groups, steps)
         shares = [EpilogueShare(1, each + 1, more), EpilogueShare(1, each, steps - more)]
+        if cost * each > 1:  # the groups take longer than all steps, so that some may do without: less code
+            shares = [EpilogueShare(1, each, steps), EpilogueShare(0, 1, more)]
     else:
         spare = min(groups, steps - groups) if cost > _LONG else 0
         paired = min(spare, groups - spare)
@@ -676,7 +684,7 @@ class MatrixUnitLoopNest:
                 for columns in self.function.columns:
                     place = const_int(I64, columns.start), const_int(I64, columns.count)
                     block = CacheBlock(part, columns, *place, rows, const_int(I64, rows.start), none)
-                    self._panels(block, i.index, ([], none), packs=False)
+                    self._panels(block, i.index, packs=False)
 
     def _column_blocks(self, columns: EqualTiles, part: KPass) -> None:
         """Some panels at a time: pack them during the products of the first row tile, then multiply the others."""
@@ -701,51 +709,38 @@ class MatrixUnitLoopNest:
         if isinstance(first, Value) and isinstance(last, Value) and defers:
             with b.if_block(b.icmp("slt", first, last), "rows"):  # the range may be empty
                 pending, begin = self.pending.begin(block, first, packs=False, follows=False)
-                self.pending.store(block, self._tiles(block, (first, b.sub(last, first)), begin, pending))
+                self.pending.store(block, self._tiles(block, (first, b.sub(last, first)), begin, pending, packs=False))
             return
-        follows = block.rows.count > 1 or _has_several_panels(block.panels)
-        begins: tuple[list[Value], Value] = [], none
         if defers:
-            begins = self.pending.begin(block, none, packs=packs, follows=follows)
-        pending, begin = begins
-        if packs:
-            self._pack_row(block.rows, none)
-            pending = self._panels(block, none, begins, packs=True)
-            first, begin = 1, block.panels
-        if pending:
-            done = packs and block.rows.count == 1
+            follows = block.rows.count > 1 or _has_several_panels(block.panels)
+            pending, begin = self.pending.begin(block, none, packs=packs, follows=follows)
             rows = none, const_int(I64, block.rows.count)
-            self.pending.store(block, pending if done else self._tiles(block, rows, begin, pending))
-        elif isinstance(last, Value) or last > int(packs):
+            self.pending.store(block, self._tiles(block, rows, begin, pending, packs=packs))
+            return
+        if isinstance(last, Value) or last > 0:
             with b.loop(first, last, name="ir") as i:
                 self._pack_row(block.rows, i.index)
-                self._panels(block, i.index, ([], none), packs=False)
+                self._panels(block, i.index, packs=packs and self._is_first(i.index))
+
+    def _is_first(self, row: Value) -> bool | Value:
+        """Whether a row tile is number 0."""
+        return row == const_int(I64, 0) or (not isinstance(row, ConstInt) and self.b.icmp("eq", row, const_int(I64, 0)))
 
     def _pack_row(self, rows: EqualTiles, i: Value) -> None:
         """Pack a row tile of A, if row tiles are packed one at a time."""
         if self._packs_row_tiles:
             self.operands.pack_row_of_a(rows, i, const_int(I64, 0))
 
-    def _panels(self, block: CacheBlock, i: Value, begins: tuple[list[Value], Value], *, packs: bool) -> list[Value]:
-        """One row tile by the panels of the block.
-
-        Args:
-            block: The block.
-            i: The row tile.
-            begins: The pending sums, if any, and the first panel.
-            packs: Whether the panels are packed.
-
-        Returns:
-            The pending sums, if any were passed in.
-        """
-        pending, begin = begins
-        defers = self.pending.is_profitable(block) and block.columns.count > 1 and not pending
+    def _panels(self, block: CacheBlock, i: Value, *, packs: bool | Value) -> None:
+        """One row tile by the panels of the block, which it packs if `packs`."""
+        pending: list[Value] = []
+        begin: Value = const_int(I64, 0)
+        defers = self.pending.is_profitable(block) and block.columns.count > 1
         if defers:
             pending, begin = self.pending.begin(block, i, packs=packs, follows=_has_several_panels(block.panels))
         if begin != block.panels:
             with self.b.loop(begin, block.panels, name="jr", nonempty=self._runs(begin), carry=pending) as j:
-                if packs:
-                    self.operands.pack_panel(block.columns, block.column, j.index)
+                self.operands.pack_panel(block.columns, block.column, j.index, packs)
                 if pending:
                     j.next(*self.pending.emit_tile(block, i, j.index, j.carried))
                 else:
@@ -753,14 +748,26 @@ class MatrixUnitLoopNest:
             pending = j.results
         if defers:
             self.pending.store(block, pending)
-        return [] if defers else pending
 
     def _runs(self, begin: Value) -> bool:
         """Whether a loop over tiles from number `begin` on is known to run: none is peeled off, or others follow."""
         return not self.pending.peels or begin == const_int(I64, 0)
 
-    def _tiles(self, block: CacheBlock, rows: tuple[Value, Value], begin: Value, pending: list[Value]) -> list[Value]:
-        """All tiles of some row tiles from number `begin` on, in one loop; returns the last tile's pending sums."""
+    def _tiles(
+        self, block: CacheBlock, rows: tuple[Value, Value], begin: Value, pending: list[Value], *, packs: bool
+    ) -> list[Value]:
+        """All tiles of some row tiles from number `begin` on, in one loop.
+
+        Args:
+            block: The block.
+            rows: The first row tile, and how many there are.
+            begin: Number of the first tile.
+            pending: The pending sums.
+            packs: Whether the first row tile packs the panels: in the loop over all tiles, whose code is long.
+
+        Returns:
+            The pending sums of the last tile.
+        """
         b, (first, count) = self.b, rows
         end = b.mul(block.panels, count)
         if begin == end:
@@ -768,6 +775,7 @@ class MatrixUnitLoopNest:
         with b.loop(begin, end, name="t", nonempty=self._runs(begin), carry=pending) as loop:
             row = b.binary("udiv", loop.index, block.panels)
             j = b.sub(loop.index, b.mul(block.panels, row))
+            self.operands.pack_panel(block.columns, block.column, j, packs and self._is_first(row))
             loop.next(*self.pending.emit_tile(block, b.add(first, row), j, loop.carried))
         return loop.results
 
