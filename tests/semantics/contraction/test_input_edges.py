@@ -141,3 +141,8 @@ def test_an_input_without_an_inside_is_copied_whole() -> None:
     decided = with_costs("avx2", **_SLOW)
     assert "regions of the result" not in case.remarks(decided)
     assert validate(case.text, decided, runs=1) == []
+
+
+def test_a_grid_has_no_regions() -> None:
+    """Each would be several launches."""
+    assert "regions of the result" not in _DEPTHWISE.remarks(find_target("nvidia"))

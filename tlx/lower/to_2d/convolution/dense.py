@@ -143,7 +143,7 @@ def choose_source(target: Target, problem: DenseConvolution) -> ConvolutionSourc
         converted = wide.cycles(target) + best_layout(target, wide.estimated, FLOAT)[1]
         if converted < target.blocks.alternative_share * cycles_of_narrow_operands(target, problem, image):
             return ConvolutionSource(problem, wide=wide)
-    edges = EdgeRegions.of(problem)
+    edges = None if target.grid is not None else EdgeRegions.of(problem)  # a region would be launches of its own
     if edges is not None and _edges_cycles(target, edges) < cycles:
         return ConvolutionSource(problem, edges=edges)
     return ConvolutionSource(problem, image=image)
