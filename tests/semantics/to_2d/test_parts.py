@@ -188,9 +188,9 @@ def test_a_stored_concatenation_is_written_in_place_unless_its_operands_read_it(
     assert len(re.findall(r"alloca \[[48]00 x float\]", lowered)) == buffers
 
 
-def _buffers(g: Graph) -> set[str]:
+def _buffers(g: Graph, target: str = "avx512") -> set[str]:
     """Stems of the buffers of a program before its kernels are chosen."""
-    text = str(lower(parse(g.text()), "avx512", options=Options(stop_after="to-2d")))
+    text = str(lower(parse(g.text()), target, options=Options(stop_after="to-2d")))
     return {name.split(".")[0] for name in re.findall(r"%([\w.]+)\.buf(?:\.\d+)? = ", text)}
 
 
@@ -225,3 +225,16 @@ def test_a_plane_is_not_read_among_padding_by_filters_of_one_element() -> None:
     g.output(g.convolution(y, w))
     g.output(g.reduce_window("max", g.pad(y, (0, 0, 1, 1), (0, 0, 1, 1)), (1, 1, 3, 3), (1, 1, 1, 1), [(0, 0)] * 4))
     assert {"exp", "pad"} <= _buffers(g)
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_borders_between_convolutions_have_no_buffers(target: str) -> None:
+    """Residual blocks in the manner of detectors: the second convolution halves the image."""
+    g = Graph("f")
+    y = g.parameter("x", (1, 48, 26, 26))
+    for n, stride in enumerate((1, 2, 1)):
+        filters = g.parameter(f"w{n}", (48, 48, 3, 3))
+        z = g.silu(g.convolution(y, filters, strides=(stride, stride), padding=[(1, 1), (1, 1)]))
+        y = z if stride == 2 else y + z
+    g.output(y)
+    assert "pad" not in _buffers(g, target)

@@ -40,6 +40,9 @@ from tlx.target.hardware import randomized_cycles
 _MAX_PRODUCTS: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""
 
+_MAX_VECTOR_PRODUCTS: Final = 49
+"""The same for products of two vectors, as if channels are innermost: no factor of theirs is broadcast."""
+
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseBlocking:
@@ -64,7 +67,7 @@ def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocki
     count = math.prod(extent for extent, *_ in c.k) * (1 if c.quasi_affine is None else c.quasi_affine.extent)
     if c.lhs.small_floats or c.rhs.small_floats:  # only products read bytes as floats
         return None
-    if count > _MAX_PRODUCTS or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
+    if count > _MAX_VECTOR_PRODUCTS or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
     walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
     runs = collapse_for_operands(walks, frozenset())
@@ -73,6 +76,8 @@ def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocki
     best: tuple[DepthwiseBlocking, float] | None = None
     for rows, cols in product([*runs, single], repeat=2):
         if (rows is cols and rows is not single) or not _fits(rows, cols, reduces=reduces):
+            continue
+        if count > _MAX_PRODUCTS and not cols.strides[LHS] == cols.strides[RHS] == 1:
             continue
         outer = tuple(run for run in runs if run is not rows and run is not cols)
         if reduces and not all(run.strides[OUT] for run in outer):

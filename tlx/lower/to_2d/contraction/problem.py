@@ -97,6 +97,24 @@ class ContractionEpilogue:
         """Whether the result has the product's shape, and `element` as the product's element type."""
         return self.reduced is None and self.element == element
 
+    def from_position(self, firsts: Sequence[int], steps: Sequence[int] | None = None) -> ContractionEpilogue:
+        """The epilogue of a part of the result.
+
+        Args:
+            firsts: The part's first position along each logical dimension of the result.
+            steps: Positions from one of the part's to the next; None: they are neighbours.
+        """
+        inner = self.emit
+        starts = [sum(first * stride for first, stride in zip(firsts, leaf, strict=True)) for leaf in self.strides]
+
+        def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
+            moved = [replace(leaf, start=leaf.start + start) for leaf, start in zip(leaves, starts, strict=True)]
+            return inner(b, vector, rows, cols, moved)
+
+        along = steps or (1,) * len(firsts)
+        strides = tuple(tuple(stride * step for stride, step in zip(leaf, along, strict=True)) for leaf in self.strides)
+        return replace(self, strides=strides, emit=emit)
+
 
 class OperandMemory(NamedTuple):
     """The memory of an operand.

@@ -31,6 +31,7 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FLOAT, HALF, I64, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
+from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.contraction.blocking import Blocking, blocking_cycles, narrow_packing_cycles
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
 from tlx.lower.to_2d.contraction.emit import emit_contraction
@@ -46,6 +47,7 @@ from tlx.lower.to_2d.contraction.problem import (
 )
 from tlx.lower.to_2d.contraction.slices import SlicedOperand
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit, least_contraction_cycles
+from tlx.lower.to_2d.convolution.edges import EdgeRegions
 from tlx.lower.to_2d.convolution.problem import DenseConvolution, InputLayout, input_layouts
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
@@ -71,6 +73,13 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         return
     if source.wide is not None:
         emit_convolution(context, b, op, source.wide.emit(context, b, op))
+        return
+    if source.edges is not None:
+        count = len(source.edges.boxes)
+        message = f"border in no memory: {count} regions of the result; that inside of it reads its input in place"
+        context.remarks.add("applied", STAGE, message, op.instruction.span)
+        for region in source.edges.emitted(b):
+            emit_convolution(context, b, op, region)
         return
     epilogue, element, image = problem.result.epilogue, problem.result.element, source.image
     if image is None:
@@ -110,12 +119,14 @@ class ConvolutionSource:
         problem: The convolution.
         kernel: The copy of the kernel that is made before anything else is decided.
         wide: The copies of both operands as float, which are made then.
+        edges: The regions of the result whose windows reach the border, or do not, each a convolution of its own.
         image: The copy of the input; None: it is read in place.
     """
 
     problem: DenseConvolution
     kernel: ReorderedCopy | None = None
     wide: WideOperands | None = None
+    edges: EdgeRegions | None = None
     image: InputLayout | None = None
 
 
@@ -132,6 +143,9 @@ def choose_source(target: Target, problem: DenseConvolution) -> ConvolutionSourc
         converted = wide.cycles(target) + best_layout(target, wide.estimated, FLOAT)[1]
         if converted < target.blocks.alternative_share * cycles_of_narrow_operands(target, problem, image):
             return ConvolutionSource(problem, wide=wide)
+    edges = None if target.grid is not None else EdgeRegions.of(problem)  # a region would be launches of its own
+    if edges is not None and _edges_cycles(target, edges) < cycles:
+        return ConvolutionSource(problem, edges=edges)
     return ConvolutionSource(problem, image=image)
 
 
@@ -141,7 +155,12 @@ def copies_input(target: Target, problem: DenseConvolution) -> bool:
     if source.kernel is not None:
         w = source.kernel.view(OperandMemory.of(problem.w))
         return copies_input(target, replace(source.problem, w=w))
-    return source.wide is not None or source.image is not None
+    return source.wide is not None or source.edges is not None or source.image is not None
+
+
+def _edges_cycles(target: Target, edges: EdgeRegions) -> float:
+    """The estimated cycles of all regions of a convolution's result, including copies."""
+    return sum(best_layout(target, region, region.result.element)[1] for region in edges.estimated)
 
 
 def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: InputLayout | None) -> bool:

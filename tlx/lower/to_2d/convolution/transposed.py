@@ -509,20 +509,7 @@ def _phase_epilogue(dilated: TransposedConvolution, phase: Phase) -> Contraction
     epilogue = dilated.result.epilogue
     if epilogue is None:
         return None
-    inner, firsts = epilogue.emit, [0] * dilated.channels + [p.first for p in phase]
-    starts = [
-        sum(first * stride for first, stride in zip(firsts, strides, strict=True)) for strides in epilogue.strides
-    ]
-
-    def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
-        moved = [replace(leaf, start=start) for leaf, start in zip(leaves, starts, strict=True)]
-        return inner(b, vector, rows, cols, moved)
-
-    strides = tuple(
-        tuple(stride * period for stride, period in zip(leaf, dilated.periods, strict=True))
-        for leaf in epilogue.strides
-    )
-    return replace(epilogue, strides=strides, emit=emit)
+    return epilogue.from_position([0] * dilated.channels + [p.first for p in phase], dilated.periods)
 
 
 def _emit_elements(

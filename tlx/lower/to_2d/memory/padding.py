@@ -23,6 +23,9 @@ from tlx.lower.to_2d.memory.copies import copy, fill, restrided_view, slice_view
 
 WriteCopy = Callable[[TensorBuilder, TensorView, TensorView], None]
 
+Box = tuple[tuple[int, int], ...]
+"""A part of a tensor: the first position and the extent along each dimension."""
+
 
 @dataclass(frozen=True)
 class PaddedDim:
@@ -123,18 +126,18 @@ def fill_border(b: TensorBuilder, target: TensorView, dims: Sequence[PaddedDim],
     if any(dim.count == 0 for dim in dims):
         fill(b, value, target)
         return
-    for ranges in _border_boxes(dims):
+    for ranges in border_boxes(dims):
         fill(b, value, slice_view(b, target, ranges))
 
 
-def _border_boxes(dims: Sequence[PaddedDim]) -> list[list[tuple[int, int]]]:
+def border_boxes(dims: Sequence[PaddedDim]) -> list[Box]:
     """The border around the elements as boxes that do not overlap, outermost dimensions first."""
     return [
-        [
+        (
             *((dim.at, dim.count) for dim in dims[:dimension]),
             outside,
             *((0, dim.extent) for dim in dims[dimension + 1 :]),
-        ]
+        )
         for dimension in range(len(dims))
         for outside in dims[dimension].outside
     ]
