@@ -282,8 +282,7 @@ class Epilogue:
         columns, first = min(self.columns, part.cols), (runs.row, runs.column)
         start = [b.add(b.add(x, y), z) for x, y, z in zip(origin, memory.place, first, strict=True)]
 
-        def body(number: Value) -> None:
-            outer, inner = kernel.divided(number, part.cols // columns if by_rows else part.rows)
+        def copy(outer: Value, inner: Value) -> None:
             row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
             at = b.add(start[0], row), b.add(start[1], column)
             with self._if_inside(at):
@@ -291,7 +290,17 @@ class Epilogue:
                 loaded = b.load(VectorType(columns, part.element), address, columns * bytes_of(part.element))
                 self._store(at, loaded)
 
-        kernel.for_each(part.rows * part.cols // columns, kernel.grid.warp, body, thread=memory.lane)
+        lines, length = part.rows, part.cols // columns
+        if not by_rows:
+            lines, length = length, lines
+        width = min(length, kernel.grid.warp)  # a thread's place in the line is the same in all rounds
+        for first in range(0, length, width):
+
+            def body(number: Value, first: int = first) -> None:
+                outer, inner = kernel.divided(number, width)
+                copy(outer, b.add(inner, first))
+
+            kernel.for_each(lines * width, kernel.grid.warp, body, thread=memory.lane)
 
     @contextmanager
     def _if_inside(self, at: tuple[Value, Value]) -> Generator[None]:
