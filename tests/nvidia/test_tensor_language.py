@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import ml_dtypes
@@ -13,6 +14,7 @@ import pytest
 from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
+from tests.nvidia.test_target import assembled
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
 from tlx.api.call import ArgumentError
 from tlx.api.device.arrays import OwnedArray
@@ -163,9 +165,16 @@ def test_foreach(compile_kernels: Compile) -> None:
     np.testing.assert_array_equal(x, exact)
 
 
-def lowered(text: str) -> str:
-    module = str(tl.translate(text, threads=with_grids().grid or "none"))
-    return lower_text(module, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
+def lowered(text: str, processor: str = "sm_80", std: str = "v2") -> str:
+    module = str(tl.translate(text, threads=with_grids().grid or "none", std=std))
+    return lower_text(module, target="nvidia", options=Options(cpu=processor, triple="nvptx64-nvidia-cuda"))
+
+
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.tl")))
+def test_the_assembler_accepts_the_examples(name: str, processor: str, tmp_path: Path) -> None:
+    std = "v1" if name == "fused_v1.tl" else "v2"
+    assembled(lowered((FOLDER / name).read_text(), processor, std), processor, tmp_path)
 
 
 def test_the_launch_table_gives_the_parameters_whose_product_is_the_grid() -> None:
