@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
@@ -165,7 +165,7 @@ def test_foreach(compile_kernels: Compile) -> None:
     np.testing.assert_array_equal(x, exact)
 
 
-def lowered(text: str, processor: str = "sm_80", std: str = "v2") -> str:
+def lowered(text: str, processor: str = "sm_80", std: Literal["v1", "v2"] = "v2") -> str:
     module = str(tl.translate(text, threads=with_grids().grid or "none", std=std))
     return lower_text(module, target="nvidia", options=Options(cpu=processor, triple="nvptx64-nvidia-cuda"))
 
