@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -22,6 +22,7 @@ from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
+from tlx.target.grid_unit import DeviceArray
 from tlx.target.launches import table_of
 
 Array = npt.NDArray[Any]
@@ -131,6 +132,31 @@ def test_arrays_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(x, exact)
     with pytest.raises(ArgumentError, match="expected elements of float32, got float16 array"):
         kernel(OnDevice(y.astype(np.float16)))
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_a_layout_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of the same elements, shape and strides are passed as they are afterwards."""
+    on_emulator(monkeypatch)
+    described, find = list[object](), Emulator.array
+
+    def quick(self: Emulator, value: OnDevice, stream: int) -> tuple[int, Hashable]:  # noqa: ARG001
+        array = value.array
+        return int(array.ctypes.data), (array.dtype, array.shape, array.strides)
+
+    def array(self: Emulator, value: object, stream: int) -> DeviceArray | None:
+        described.append(value)
+        return find(self, value, stream)
+
+    monkeypatch.setattr(Emulator, "quick", quick)
+    monkeypatch.setattr(Emulator, "array", array)
+    kernel = tl.compile(FOREACH).run
+    x, y = (np.zeros(shape, np.float32, order="F") for shape in ((64, 3), (40, 5)))
+    for value, times in ((x, 1), (x, 1), (y, 2), (y, 2), (x, 2)):
+        expected = np.exp2(value)
+        kernel(OnDevice(value))
+        np.testing.assert_array_equal(value, expected)
+        assert len(described) == times
 
 
 @pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
