@@ -199,15 +199,15 @@ class NvidiaCode:
         return None if interface is None else _from_interface(interface, value)
 
     def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:
-        """A contiguous tensor of PyTorch, of a type that `array` has seen, whose current stream is that one."""
+        """A tensor of PyTorch, of a type that `array` has seen, whose current stream is that one."""
         stream_of = _TENSORS.get(type(value))
         if stream_of is None:
             return None
         tensor: Any = value
         number = self._number
         try:
-            if tensor.get_device() == number and stream_of(number) == stream and tensor.is_contiguous():
-                return tensor.data_ptr(), (tensor.dtype, tensor.shape)
+            if tensor.get_device() == number and stream_of(number) == stream:
+                return tensor.data_ptr(), (tensor.dtype, tensor.shape, tensor.stride())
         except RuntimeError:  # sparse ones have no address, as `array` finds again
             pass
         return None

@@ -9,6 +9,7 @@ import pytest
 
 import tlx
 from tests.nvidia.programs import integers, lowered
+from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_tensor_maps import mapped
 from tlx.graph import Graph
 from tlx.ir.builder.blocks import new_function
@@ -100,6 +101,15 @@ def test_warps_wait_for_no_others() -> None:
     assert code.count("bar.sync") + code.count("barrier.sync") == 1
     assert code.index("ld.global") < code.index("wgmma.wait_group.sync.aligned 0")
     assert "cvt.rn.bf16x2.f32" in code
+
+
+def test_places_in_odd_rows_are_computed_once() -> None:
+    """An image of 7 x 7 pixels has an odd number of columns: each of a thread's columns is the same in all rows."""
+    text = convolved("bfloat", (32, 128, 9, 9), (128, 128, 3, 3), (0, 1, 2, 3))[0]
+    code = emit_code(with_platform(lowered(text, "sm_90a"), "nvptx64-nvidia-cuda"), "asm", 3, "sm_90a").decode()
+    stores = code[code.rindex("bar.warp.sync") :]
+    assert "st.global.b16" in stores
+    assert "mul.hi" not in stores[stores.index("ld.shared") :]  # divisions by constants
 
 
 WARP, BANKS, BANK_BYTES = 32, 32, 4

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,8 @@ from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, Tensor
 
 ROOT = Path(__file__).parents[2]
 TRIPLE = "nvptx64-nvidia-cuda"
+WITH_MAPS = replace(with_grids().grids["sm_90a"].costs, mapping=-(10**6))
+"""Costs of a machine whose copies by tensor maps are always faster."""
 EXAMPLES = {name: (ROOT / "examples" / f"{name}.ll").read_text() for name in ("matmul", "mlp", "softmax")}
 PROGRAMS = {
     **EXAMPLES,
@@ -52,27 +55,54 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "processor"),
-    [
-        *((name, processor) for name in PROGRAMS for processor in ("sm_80", "sm_90a")),
-        *((name, "sm_100a") for name in ("large", "double", "bytes", "convolution", "attention")),
-    ],
-)
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_the_assembler_accepts_the_code(name: str, processor: str, tmp_path: Path) -> None:
+    text = lowered(PROGRAMS[name], processor)
+    assert "llvm.tensor" not in text
+    said = assembled(text, processor, tmp_path)
+    packed = (name, processor) == ("softmax", "sm_100a")  # arithmetic of two floats takes pairs of registers
+    assert packed or not re.search(r"[1-9]\d* bytes spill", said), said
+
+
+def assembled(text: str, processor: str, folder: Path) -> str:
+    """What the assembler says about kernels, which it must accept."""
     assembler = shutil.which("ptxas")
     if assembler is None:
         pytest.skip("ptxas is not installed (it is in the package nvidia-cuda-nvcc)")
-    text = with_platform(lowered(PROGRAMS[name], processor), TRIPLE)
-    assert "llvm.tensor" not in text
-    path = tmp_path / "kernels.ptx"
-    path.write_bytes(emit_code(text, "asm", 3, processor))
-    command = [assembler, "-v", f"-arch={processor}", str(path), "-o", str(tmp_path / "kernels.cubin")]
+    path = folder / "kernels.ptx"
+    path.write_bytes(emit_code(with_platform(text, TRIPLE), "asm", 3, processor))
+    command = [assembler, "-v", f"-arch={processor}", str(path), "-o", str(folder / "kernels.cubin")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "warning" not in result.stderr.lower()
     assert "serialized" not in result.stderr, result.stderr
-    assert not re.search(r"[1-9]\d* bytes spill", result.stderr), result.stderr
+    return result.stderr
+
+
+MULTIPROCESSORS, REGISTERS = 132, 65536
+
+
+@pytest.mark.parametrize("columns", [64, 128, 256])
+@pytest.mark.parametrize("depth", [64, 128, 256])
+def test_a_multiprocessor_has_registers_for_its_blocks(columns: int, depth: int, tmp_path: Path) -> None:
+    """Blocks that compute several tiles are as many as run at once."""
+    text = lowered(matmul(100352, columns, depth, "bfloat", "bfloat"), "sm_90a", costs=WITH_MAPS)
+    ((launch,),) = (table.launches for table in table_of(text))
+    assert isinstance(launch.grid, int)
+    found = re.search(r"Used (\d+) registers", assembled(text, "sm_90a", tmp_path))
+    assert found
+    registers = -(-int(found[1]) // 8) * 8 * launch.block
+    assert launch.grid % MULTIPROCESSORS == 0
+    assert launch.grid // MULTIPROCESSORS * registers <= REGISTERS
+
+
+def test_blocks_copy_their_next_tiles_ahead() -> None:
+    """Each block computes six tiles of one stage."""
+    (table,) = table_of(lowered(matmul(100352, 256, 64, "bfloat", "bfloat"), "sm_90a"))
+    (launch,) = table.launches
+    assert launch.grid == MULTIPROCESSORS
+    assert launch.shared >= 4 * (128 + 256) * 64 * 2
 
 
 @pytest.mark.parametrize("processor", ["sm_80", "sm_90a"])

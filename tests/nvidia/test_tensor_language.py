@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
+from tests.nvidia.test_target import assembled
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
 from tlx.api.call import ArgumentError
 from tlx.api.device.arrays import OwnedArray
@@ -20,6 +22,7 @@ from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
+from tlx.target.grid_unit import DeviceArray
 from tlx.target.launches import table_of
 
 Array = npt.NDArray[Any]
@@ -132,6 +135,31 @@ def test_arrays_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
+def test_a_layout_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of the same elements, shape and strides are passed as they are afterwards."""
+    on_emulator(monkeypatch)
+    described, find = list[object](), Emulator.array
+
+    def quick(self: Emulator, value: OnDevice, stream: int) -> tuple[int, Hashable]:  # noqa: ARG001
+        array = value.array
+        return int(array.ctypes.data), (array.dtype, array.shape, array.strides)
+
+    def array(self: Emulator, value: object, stream: int) -> DeviceArray | None:
+        described.append(value)
+        return find(self, value, stream)
+
+    monkeypatch.setattr(Emulator, "quick", quick)
+    monkeypatch.setattr(Emulator, "array", array)
+    kernel = tl.compile(FOREACH).run
+    x, y = (np.zeros(shape, np.float32, order="F") for shape in ((64, 3), (40, 5)))
+    for value, times in ((x, 1), (x, 1), (y, 2), (y, 2), (x, 2)):
+        expected = np.exp2(value)
+        kernel(OnDevice(value))
+        np.testing.assert_array_equal(value, expected)
+        assert len(described) == times
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the emulator needs a C compiler")
 def test_arrays_that_other_code_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their element type is known even where `__cuda_array_interface__` cannot tell it."""
     on_emulator(monkeypatch)
@@ -163,9 +191,16 @@ def test_foreach(compile_kernels: Compile) -> None:
     np.testing.assert_array_equal(x, exact)
 
 
-def lowered(text: str) -> str:
-    module = str(tl.translate(text, threads=with_grids().grid or "none"))
-    return lower_text(module, target="nvidia", options=Options(cpu="sm_80", triple="nvptx64-nvidia-cuda"))
+def lowered(text: str, processor: str = "sm_80", std: Literal["v1", "v2"] = "v2") -> str:
+    module = str(tl.translate(text, threads=with_grids().grid or "none", std=std))
+    return lower_text(module, target="nvidia", options=Options(cpu=processor, triple="nvptx64-nvidia-cuda"))
+
+
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.tl")))
+def test_the_assembler_accepts_the_examples(name: str, processor: str, tmp_path: Path) -> None:
+    std = "v1" if name == "fused_v1.tl" else "v2"
+    assembled(lowered((FOLDER / name).read_text(), processor, std), processor, tmp_path)
 
 
 def test_the_launch_table_gives_the_parameters_whose_product_is_the_grid() -> None:

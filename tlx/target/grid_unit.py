@@ -510,6 +510,8 @@ class GridUnit:
         threads: Threads of a block of kernels without products.
         multiprocessors: Multiprocessors of the machine; a grid of fewer blocks leaves some idle.
         shared_bytes: Bytes of shared memory that a block may have.
+        reserved_bytes: Bytes of shared memory that each block takes besides its own.
+        registers: Registers of a multiprocessor, of 32 bits.
         group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
         tf32_products: Products of floats whose last 13 bits are ignored, preferred where the options allow it.
@@ -526,6 +528,8 @@ class GridUnit:
     threads: int
     multiprocessors: int
     shared_bytes: int
+    reserved_bytes: int
+    registers: int
     group: int
     products: tuple[FragmentProduct | GroupProduct, ...]
     tf32_products: tuple[FragmentProduct | GroupProduct, ...]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -109,7 +109,7 @@ class Binder:
         parameters: Its C parameters.
 
     Attributes:
-        known: Cached extents and strides, by `common_layout`.
+        known: Cached extents and strides, by `common_layout`, or as `DeviceFunction.quick` gives it.
         flags: Flags that an array must have in addition to a known layout.
         align: Its alignment in bytes.
     """
@@ -117,10 +117,10 @@ class Binder:
     def __init__(self, place: ArgumentPlace, parameters: Iterable[CParameter]) -> None:
         self.known: dict[Any, tuple[int, ...]] = {}
         self.flags = ALIGNED | (WRITEABLE if place.written else 0)
-        self.align = max(1, _alignment(place))
-        self._place = place
+        self._place, type_ = place, place.parameter.type.type
+        self.align = max(dtype_of(type_.element).alignment if isinstance(type_, MemrefType) else 1, _alignment(place))
         self._keys = [(c.role, c.mode) for c in parameters]
-        self._is_memref = isinstance(place.parameter.type.type, MemrefType)
+        self._is_memref = isinstance(type_, MemrefType)
 
     def on_device(
         self, value: Any, offset: int, copies: HostCopies, function: DeviceFunction
@@ -139,6 +139,10 @@ class Binder:
         Raises:
             ArgumentError: It does not fit.
         """
+        quick = function.quick(value, copies.stream) if self._is_memref else None
+        if quick is not None and quick[1] in self.known and not quick[0] % self.align:
+            values = [quick[0], *self.known[quick[1]]]
+            return lambda: values
         members = list(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else None
         known: dict[int, int] = {}
 
@@ -153,6 +157,8 @@ class Binder:
 
         value = standing_for(value) if members is None else [standing_for(member) for member in members]
         bound = bind(self._place, value, offset)
+        if quick is not None:
+            self._remember(quick[1], [bound.values[key] for key in self._keys])
         copies.keep.append(bound)
         for array in bound.keep:
             if array is not None and array_address(array) not in known:
@@ -199,10 +205,14 @@ class Binder:
         values = [bound.values[key] for key in self._keys]
         passed += [array_address(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in values]
         if self._is_memref and type(value) is np.ndarray:
-            if len(self.known) >= _MOST_LAYOUTS:
-                self.known.clear()
-            self.known[common_layout(value)] = tuple(values[1:])
+            self._remember(common_layout(value), values)
         return bound
+
+    def _remember(self, layout: Hashable, values: Sequence[Any]) -> None:
+        """Remember the extents and strides of arrays of some layout, which follow the address."""
+        if len(self.known) >= _MOST_LAYOUTS:
+            self.known.clear()
+        self.known[layout] = tuple(values[1:])
 
 
 _FLOATS: Final = {str(type_): type_ for type_ in (BFLOAT, HALF, FLOAT, DOUBLE)}

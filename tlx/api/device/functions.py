@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -111,10 +110,9 @@ class DeviceFunction(CompiledFunction):
             The values, and the numbers of the other arguments: arrays whose like has not been checked before, or that
             need copies or waiting. Their values are the arguments themselves.
         """
-        values, others, quick = list(arguments), list[int](), self._device.quick
+        values, others = list(arguments), list[int]()
         for number, known in self._pointers:
-            value = values[number]
-            array = value.quick(stream) if type(value) is OwnedArray else quick(value, stream)
+            array = self.quick(values[number], stream)
             if array is not None and array[1] in known and not array[0] % ALIGNMENT:
                 values[number] = array[0]
             else:
@@ -143,8 +141,7 @@ class DeviceFunction(CompiledFunction):
             if layout not in self._known[number] or array.address % ALIGNMENT:
                 _check(number, parameter, array)
                 self._remember(number, layout)
-            again = value.quick if isinstance(value, OwnedArray) else partial(self._device.quick, value)
-            if (quick := again(copies.stream)) is not None:
+            if (quick := self.quick(value, copies.stream)) is not None:
                 self._remember(number, quick[1])
             copies.take(array)
             values[number] = array.address
@@ -165,6 +162,10 @@ class DeviceFunction(CompiledFunction):
     def array_of(self, value: object, stream: int = 0) -> DeviceArray | None:
         """The array of the device that an object is, for use in a stream; None if it is another object."""
         return value.description if isinstance(value, OwnedArray) else self._device.array(value, stream)
+
+    def quick(self, value: Any, stream: int) -> tuple[int, Hashable] | None:
+        """As `DeviceCode.quick`, also for arrays that calls have returned."""
+        return value.quick(stream) if type(value) is OwnedArray else self._device.quick(value, stream)
 
     def on_device(self, array: Array, stream: object = None) -> OwnedArray:
         """A copy of an array of numpy in the device's memory."""

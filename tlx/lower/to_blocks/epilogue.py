@@ -281,17 +281,22 @@ class Epilogue:
         b, kernel, part, by_rows = self.b, self.kernel, memory.part, self.gemm.c.is_row_major
         columns, first = min(self.columns, part.cols), (runs.row, runs.column)
         start = [b.add(b.add(x, y), z) for x, y, z in zip(origin, memory.place, first, strict=True)]
+        lines, length = part.rows, part.cols // columns
+        if not by_rows:
+            lines, length = length, lines
+        width = min(length, kernel.grid.warp)  # a thread's places in a line are the same in all lines
 
         def body(number: Value) -> None:
-            outer, inner = kernel.divided(number, part.cols // columns if by_rows else part.rows)
-            row, column = (outer, b.mul(inner, columns)) if by_rows else (inner, outer)
-            at = b.add(start[0], row), b.add(start[1], column)
-            with self._if_inside(at):
-                address = part.address(b, memory.base, row, column)
-                loaded = b.load(VectorType(columns, part.element), address, columns * bytes_of(part.element))
-                self._store(at, loaded)
+            line, first = kernel.divided(number, width)
+            for inner in (b.add(first, distance) for distance in range(0, length, width)):
+                row, column = (line, b.mul(inner, columns)) if by_rows else (inner, line)
+                at = b.add(start[0], row), b.add(start[1], column)
+                with self._if_inside(at):
+                    address = part.address(b, memory.base, row, column)
+                    loaded = b.load(VectorType(columns, part.element), address, columns * bytes_of(part.element))
+                    self._store(at, loaded)
 
-        kernel.for_each(part.rows * part.cols // columns, kernel.grid.warp, body, thread=memory.lane)
+        kernel.for_each(lines * width, kernel.grid.warp, body, thread=memory.lane)
 
     @contextmanager
     def _if_inside(self, at: tuple[Value, Value]) -> Generator[None]:
