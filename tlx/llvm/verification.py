@@ -160,10 +160,10 @@ class DeferredVerification:
     def __init__(self, module: Module) -> None:
         self._text = str(module)
         self._accepted = False
-        self._thread = threading.Thread(target=self._judge, daemon=True)
+        self._thread = threading.Thread(target=self._verify, daemon=True)
         self._thread.start()
 
-    def _judge(self) -> None:
+    def _verify(self) -> None:
         with contextlib.suppress(TlxError):
             self._accepted = verify(self._text) is None
 

@@ -37,15 +37,16 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.transform import extract_region, loop_region, remove_regions
-from tlx.ir.types import I64, Type, bytes_of
-from tlx.ir.values import ConstInt, Value, const_int, zero
-from tlx.lower.to_tiles.emit.gemm.epilogue import EPILOGUE_LOOP, TileEpilogue
+from tlx.ir.types import I64, Type
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_tiles.emit.gemm.epilogue import EPILOGUE_LOOP
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
 from tlx.lower.to_tiles.emit.gemm.k_loop import KLoop
 from tlx.lower.to_tiles.emit.gemm.matrix_unit import MatrixUnitLoopNest
 from tlx.lower.to_tiles.emit.gemm.n_tail import DotProductColumns
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
+from tlx.lower.to_tiles.emit.gemm.tile_prefetch import VectorTilePrefetch
 from tlx.lower.to_tiles.emit.kernel import (
     Buffer,
     Scratch,
@@ -55,7 +56,7 @@ from tlx.lower.to_tiles.emit.kernel import (
 )
 from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, tile
 from tlx.lower.to_tiles.expression import may_alias_leaf
-from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream, pieces_per_part
+from tlx.lower.to_tiles.prefetch import Prefetcher
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, k_passes, padded_tiles
 from tlx.target.target import Target
@@ -128,99 +129,6 @@ def _outline_epilogues(module: Module, kernel: Function) -> None:
     remove_regions(kernel, regions)
 
 
-# Prefetching ---------------------------------------------------------------------------------------------------------
-
-
-class NextTilePrefetch:
-    """Sets what a vector kernel's register tile prefetches: the next tile of C, the next block's A, the next panel.
-
-    Attributes:
-        function: The kernel's function.
-        operands: Where the operands are.
-        prefetcher: Emits the prefetches.
-        epilogue: The epilogue, whose matrices are prefetched, too: a row of the tile with each part of K.
-    """
-
-    epilogue: TileEpilogue | None = None
-
-    def __init__(self, function: GemmFunction, operands: Operands, prefetcher: Prefetcher) -> None:
-        self.function, self.operands, self.prefetcher = function, operands, prefetcher
-        self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
-
-    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
-        """Set what tile (i, j) of a block prefetches."""
-        del a
-        b, gemm, prefetcher, operands = self.b, self.gemm, self.prefetcher, self.recipe.prefetch.operands
-        height, width, (i, j) = block.rows.size, block.columns.size, ij
-        if "C" in operands:
-            last = block.rows is self.function.rows[-1] and block.rows.count * height <= self.recipe.blocks.mc
-            row, column = next_tile_position(b, block, i, j, last=last)
-            sums = self.function.sums
-            view, base = (gemm.c, self.function.c)
-            if self.function.splits_k:
-                view, base = sums.view, sums.memory.pointer
-            size, by_rows = bytes_of(view.element), view.is_row_major
-            offset = b.mul(b.add(b.mul(row, view.row_stride), b.mul(column, view.col_stride)), size)
-            length, each = (width, 1) if by_rows else (height, -(-width // height))
-            pitch = view.pitch * size
-            prefetcher.at_parts = [
-                PrefetchStream(base, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY)
-            ]
-            if self.epilogue is not None and block.part.last:
-                prefetcher.at_parts += self.epilogue.prefetches(block.rows, block.columns, place, height)
-        if "A" in operands:
-            size = bytes_of(self.recipe.mma.operand_a)
-            count = -(-block.part.size // max(1, self.recipe.blocks.nc // width))
-            row = b.add(block.row, b.mul(b.add(i, block.tiles), height))
-            base, pitch, start = self.operands.rows_of_a(block.part)
-            offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, count)), size)
-            prefetcher.over_parts = PrefetchStream(base, offset, count * size, pitch * size, locality=L2_LOCALITY)
-        if "B" in operands:
-            prefetcher.pieces, prefetcher.over_pieces = self._next_panel(block, i, j)
-
-    def _next_panel(self, block: CacheBlock, i: Value, j: Value) -> tuple[int, PrefetchStream]:
-        """The number of pieces of a part, and the rows of panel `j + 1` that row tile `i` prefetches.
-
-        Each row of the tile prefetches the same number of rows of B. Where these exceed the rows of B, the last tiles
-        prefetch the last rows again, which are cached by then.
-        """
-        b, view = self.b, self.gemm.b
-        size = bytes_of(view.element)
-        pieces = pieces_per_part(self.recipe, block.part.size, self.gemm.m, self.function.target.core.limits)
-        height = block.rows.size
-        first = b.mul(b.add(block.row, b.mul(i, height)), pieces)
-        row = b.add(b.umin(first, block.part.size - pieces * height), block.part.start)
-        column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
-        offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)
-        length, pitch = block.columns.size * size, view.row_stride * size
-        return pieces, PrefetchStream(self.function.rhs, offset, length, pitch, locality=L2_LOCALITY)
-
-
-def next_tile_position(b: TensorBuilder, block: CacheBlock, i: Value, j: Value, *, last: bool) -> tuple[Value, Value]:
-    """Row and column of the tile after tile (i, j) of a block: below it, right of it, or in the next block.
-
-    The next block is below this one or, if this one contains the `last` rows, at the top of the next columns.
-    """
-    nothing = const_int(I64, 0)
-    below = b.add(i, 1)
-    panel = _select_pair(b, (below, block.tiles), b.add(j, 1), j)
-    below = _select_pair(b, (below, block.tiles), nothing, below)
-    ends = panel, block.panels
-    if not last:
-        below = _select_pair(b, ends, block.tiles, below)
-        panel = _select_pair(b, ends, nothing, panel)
-    row, column = b.mul(below, block.rows.size), b.mul(panel, block.columns.size)
-    row = b.add(block.row, row)
-    return _select_pair(b, ends, nothing, row) if last else row, b.add(block.column, column)
-
-
-def _select_pair(b: TensorBuilder, pair: tuple[Value, Value], same: Value, other: Value) -> Value:
-    """`same` if the values of a pair are equal, else `other`."""
-    if isinstance(pair[0], ConstInt) and isinstance(pair[1], ConstInt):
-        return same if pair[0] == pair[1] else other
-    return b.select(b.icmp("eq", *pair), same, other)
-
-
 # Loop nests ----------------------------------------------------------------------------------------------------------
 
 
@@ -241,7 +149,7 @@ class LoopNest:
         self.operands = Operands(function)
         self.prefetcher = Prefetcher(function)
         k_loop = KLoop(function, self.operands, self.prefetcher)
-        following = NextTilePrefetch(function, self.operands, self.prefetcher)
+        following = VectorTilePrefetch(function, self.operands, self.prefetcher)
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
         following.epilogue = self.tile.epilogue
         dots = function.recipe.tile.dot_columns
