@@ -1,6 +1,7 @@
 """The tree explains itself: small folders, a sentence about each package, no name with two meanings."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,14 @@ def test_packages_have_a_sentence_of_documentation(folder: Path) -> None:
     first, *more = (ast.get_docstring(parsed(folder / "__init__.py")) or "").split("\n", 2)
     assert first.endswith("."), first
     assert not any(more[:1]), "the first line is the whole sentence"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=in_tree)
+def test_packages_list_files_that_exist(folder: Path) -> None:
+    """A list has a line for each file or folder: its name, two spaces or more, and what it is about."""
+    _, *lines = (ast.get_docstring(parsed(folder / "__init__.py")) or "").splitlines()
+    listed = [found[1] for line in lines if (found := re.match(r"([a-z_0-9]+)/?  +[^ ]", line))]
+    assert not [name for name in listed if not (folder / name).exists() and not (folder / f"{name}.py").exists()]
 
 
 def test_the_architecture_page_shows_the_tree() -> None:

@@ -7,8 +7,6 @@ check            evaluates a program and each stage's output, and runs the machi
 worker           checks programs in a separate process, which may crash
 log              a log of the programs that have been checked: `tlx fuzz --resume`
 campaign         runs workers, counts outcomes, shrinks failing programs and writes them to files
-command          the actions of `tlx fuzz`
 mutation         corrupts texts and bitcode (mutation-based fuzzing): `tlx fuzz --malformed`
 mutation_worker  feeds corrupted inputs to the `tlx` commands, in a separate process
-delta_debugging  minimises a list of items by delta debugging
 """

@@ -11,13 +11,12 @@ class that `Graph` inherits:
 
 value         `Value`: shape, element type, and Python's operators
 view          strided views: what transposes, broadcasts, slices and reshapes are until an operation reads them
+contraction/  products of matrices: `dot_general`, `matmul`; convolutions in any order of dimensions
 core          constants, tokens and vectors of values, errors at the line of the user's call
 elementwise   arithmetic, comparisons, functions, conversions
 shapes        transpose, reshape, broadcast, slice, pad, concatenate, ...
-products      `dot_general`, `matmul`
 reductions    over dimensions and windows
 indexing      slices at run-time positions, gather, scatter
-convolution   convolutions in any order of dimensions
 composites    softmax, normalisation, activations
 control_flow  loops and branches, cumulative operations
 sorting       sorts, the greatest elements
