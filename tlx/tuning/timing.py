@@ -178,7 +178,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Timed:
+class InterleavedRates:
     """Interleaved measurements of contestants.
 
     Attributes:
@@ -199,7 +199,7 @@ def interleaved(
     steady: Sequence[str] = (),
     long_ns: int = _LONG_NS,
     rest: float = 0.0,
-) -> Timed:
+) -> InterleavedRates:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
     There are fewer rounds if they take too long: three after `long_ns`, two after `_LONGER` times that. The order
@@ -234,7 +234,7 @@ def interleaved(
         quiet = quiet_rounds(ratios, core.best, [samples[name] for name in steady]) if core else []
     chosen = range(len(ratios)) if _few(quiet, rounds) else quiet
     rates = {name: Rates(tuple(values[index] for index in chosen)) for name, values in samples.items()}
-    return Timed(rates, len(ratios), len(quiet) if core else None)
+    return InterleavedRates(rates, len(ratios), len(quiet) if core else None)
 
 
 def _few(quiet: Sequence[int], rounds: int) -> bool:

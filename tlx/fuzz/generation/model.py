@@ -324,7 +324,7 @@ _MOST_COPIED_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Calling:
+class CallingChoices:
     """How a function is called.
 
     Attributes:
@@ -354,10 +354,10 @@ def _may_copy(choose: Choices, buffer: ArrayParameter) -> bool:
     return choose.chance(0.2) if buffer.written.any() else True
 
 
-def draw_calling(choose: Choices, buffers: Sequence[ArrayParameter], *, typed: bool) -> Calling:
+def draw_calling(choose: Choices, buffers: Sequence[ArrayParameter], *, typed: bool) -> CallingChoices:
     """Draw a calling convention, and parameter attributes such as `byval`."""
     if not choose.chance(0.3):
-        return Calling()
+        return CallingChoices()
     convention = choose.choice(["", *_POINTER_CONVENTIONS, *_CALLEE_POPS])
     registers = list(_REGISTERS)
     passing: list[str] = []
@@ -378,7 +378,7 @@ def draw_calling(choose: Choices, buffers: Sequence[ArrayParameter], *, typed: b
             buffer.written[:] = False
         else:
             passing.append("")
-    return Calling(convention, tuple(passing))
+    return CallingChoices(convention, tuple(passing))
 
 
 class InexactError(Exception):
@@ -496,7 +496,7 @@ class RandomFunction:
     seed: int
     declarations: tuple[str, ...] = ()
     operations: frozenset[str] = frozenset()
-    calling: Calling = field(default_factory=Calling)
+    calling: CallingChoices = field(default_factory=CallingChoices)
 
     def arguments(self) -> tuple[list[Array], list[Array] | None]:
         """Arrays for a call, and their contents after it (None without a numpy model)."""

@@ -11,7 +11,7 @@ import numpy as np
 from tlx.fuzz.generation.model import (
     ArrayParameter,
     BufferAddress,
-    Calling,
+    CallingChoices,
     Choices,
     Contents,
     ModelStep,
@@ -83,7 +83,7 @@ class FunctionWriter:
         self.suffixes = suffixes
         self.buffers: list[ArrayParameter] = []
         self.steps: list[ModelStep] = []
-        self.calling = Calling()
+        self.calling = CallingChoices()
         self._definitions: list[str] = []
         self._parameters: list[str] = []
         self._lines: list[str] = []

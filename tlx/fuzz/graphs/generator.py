@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.fuzz.generation.model import Choices, Node
-from tlx.fuzz.graphs.drawing import Draw, require_jax, wide_jax
+from tlx.fuzz.graphs.drawing import GraphDraft, require_jax, wide_jax
 from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import INTEGERS, Block, GraphProgram
 
@@ -29,7 +29,7 @@ def random_graph(source: int | str | Node, operations: Sequence[str] = ()) -> Gr
 def _drawn_graph(jax: Any, source: int | str | Node, operations: Sequence[str]) -> GraphProgram:
     choose = Choices(source if isinstance(source, Node) else f"graph {source}")
     is_gradient = choose.chance(0.3)
-    draw = Draw(choose, jax, table(), operations, is_gradient=is_gradient)
+    draw = GraphDraft(choose, jax, table(), operations, is_gradient=is_gradient)
     draw.pool.append(draw.parameter(draw.shape(choose.choice((2, 3, 1, 4, 2, 0))), role="parameter"))
     if choose.chance(0.5):
         draw.pool.append(draw.parameter(draw.shape(choose.choice((2, 1, 3)))))

@@ -20,7 +20,7 @@ from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
-from tlx.lower.to_blocks.host import HostFunction, HostTree, Place
+from tlx.lower.to_blocks.host import AffinePointer, HostFunction, HostTree
 from tlx.lower.to_blocks.kernel import (
     GridFacts,
     Iterations,
@@ -182,7 +182,7 @@ def _launches_of_trees(kernels: _Kernels, host: HostFunction) -> FunctionLaunche
     return FunctionLaunches(function.name, host.parameter_types(), sizes, tuple(launches))
 
 
-def _argument(place: Place, temporaries: dict[str, int]) -> LaunchArgument:
+def _argument(place: AffinePointer, temporaries: dict[str, int]) -> LaunchArgument:
     if place.temporary is not None:
         return LaunchArgument(temporary=temporaries[place.temporary], offset=place.offset)
     return LaunchArgument(parameter=place.parameter, offset=place.offset)

@@ -53,7 +53,7 @@ _WITHOUT_MEMORY: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AffinePointer:
     """Where a pointer points: bytes after some memory, and how far an iteration of each loop moves it.
 
     The memory is a parameter, a temporary or a constant of the program; the others of the three are None.
@@ -87,28 +87,28 @@ class HostTree:
 
     match: Match
     trips: tuple[int, ...]
-    places: tuple[Place, ...]
+    places: tuple[AffinePointer, ...]
     scalars: tuple[int, ...]
     private: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Linear:
+class _AffineValue:
     """A number or an address: a base, a constant, and a factor for each loop index."""
 
     base: str = ""
     constant: int = 0
     factors: tuple[tuple[str, int], ...] = ()
 
-    def scaled(self, factor: int) -> _Linear:
-        return _Linear("", self.constant * factor, tuple((name, value * factor) for name, value in self.factors))
+    def scaled(self, factor: int) -> _AffineValue:
+        return _AffineValue("", self.constant * factor, tuple((name, value * factor) for name, value in self.factors))
 
-    def plus(self, other: _Linear, sign: int = 1) -> _Linear:
+    def plus(self, other: _AffineValue, sign: int = 1) -> _AffineValue:
         factors = defaultdict[str, int](int, self.factors)
         for name, value in other.factors:
             factors[name] += sign * value
         nonzero = tuple(sorted((name, value) for name, value in factors.items() if value))
-        return _Linear(self.base or other.base, self.constant + sign * other.constant, nonzero)
+        return _AffineValue(self.base or other.base, self.constant + sign * other.constant, nonzero)
 
 
 @dataclass(eq=False)
@@ -345,7 +345,7 @@ class HostFunction:
         scalars = tuple(self._scalar(value, match) for value in match.scalars)
         return HostTree(match, tuple(loop.trips for loop in around), places, scalars, private)
 
-    def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> Place:
+    def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> AffinePointer:
         linear = self._linear(pointer, match.store)
         start = {index_of(loop): bounds_of(loop) for loop in around}
         factors = dict(linear.factors)
@@ -371,7 +371,9 @@ class HostFunction:
                 match.store,
                 "have the caller pass it",
             )
-        return Place(parameter, temporary, constant, offset, tuple(steps.get(index_of(loop), 0) for loop in around))
+        return AffinePointer(
+            parameter, temporary, constant, offset, tuple(steps.get(index_of(loop), 0) for loop in around)
+        )
 
     def _rounded(self, temporary: str) -> int:
         size = self.temporaries[temporary]
@@ -390,28 +392,28 @@ class HostFunction:
             )
         return number
 
-    def _linear(self, value: Value, user: Instruction) -> _Linear:
+    def _linear(self, value: Value, user: Instruction) -> _AffineValue:
         """A value as a linear function of the loops' indices."""
         if isinstance(value, ConstInt):
-            return _Linear(constant=value.value)
+            return _AffineValue(constant=value.value)
         if isinstance(value, Global) and value.name in self.constants:
-            return _Linear(f"@{value.name}")
+            return _AffineValue(f"@{value.name}")
         if not isinstance(value, Local):
             raise refused(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
         if value.name in self.parameters or value.name in self.temporaries:
-            return _Linear(value.name)
+            return _AffineValue(value.name)
         if value.name in self._indices:
-            return _Linear(constant=self._indices[value.name])
+            return _AffineValue(constant=self._indices[value.name])
         definition = self.definitions[value.name]
         if any(definition is loop.index for loop in self.loops.independent):
-            return _Linear(factors=((value.name, 1),))
+            return _AffineValue(factors=((value.name, 1),))
         operands = definition.operands
         match definition.opcode:
             case "bitcast" | "zext" | "sext" | "freeze":
                 return self._linear(operands[0], user)
             case "ptrtoint":
                 address = self._linear(operands[0], user)
-                return _Linear("", address.constant, address.factors)  # temporaries are aligned
+                return _AffineValue("", address.constant, address.factors)  # temporaries are aligned
             case "add" | "sub":
                 first, second = (self._linear(operand, user) for operand in operands)
                 return first.plus(second, 1 if definition.opcode == "add" else -1)
@@ -422,7 +424,7 @@ class HostFunction:
                 factor = operands[1].value if definition.opcode == "mul" else 1 << operands[1].value
                 return self._linear(operands[0], user).scaled(factor)
             case "and" if self._is_zero(operands[0], user):
-                return _Linear()
+                return _AffineValue()
             case _:
                 raise refused(
                     f"an address that depends on '{definition.opcode}'",
@@ -431,7 +433,7 @@ class HostFunction:
                 )
 
     def _is_zero(self, value: Value, user: Instruction) -> bool:
-        return self._linear(value, user) == _Linear()
+        return self._linear(value, user) == _AffineValue()
 
     def parameter_types(self) -> tuple[str, ...]:
         """The types of the function's parameters.

@@ -30,9 +30,9 @@ from tlx.ir.types import FLOAT, I8, I32, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
 from tlx.lower.operations import emit_fcmp
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile
-from tlx.lower.to_blocks.rows.attention_copies import CHUNK, LINE, Lines, Places
+from tlx.lower.to_blocks.rows.attention_copies import CHUNK, LINE, FragmentOffsets, OperandLines
 from tlx.lower.to_blocks.rows.attention_match import Attention
-from tlx.lower.to_blocks.rows.attention_plan import COLUMNS, DEPTH, ROWS, STAGES, Plan, unit_of
+from tlx.lower.to_blocks.rows.attention_plan import COLUMNS, DEPTH, ROWS, STAGES, AttentionPlan, unit_of
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, ProductLeaf
@@ -51,7 +51,7 @@ def attention_grid_kernel(
     module: Module, grid: GridUnit, problem: Attention, iterations: Iterations, name: str
 ) -> GridFacts:
     """Add the kernel of attention."""
-    plan = Plan.of(grid, problem, prod(iterations.trips))
+    plan = AttentionPlan.of(grid, problem, prod(iterations.trips))
     leaves: list[Type] = []
     scalars: list[Type] = []
     for gemm in (problem.scores, problem.product):
@@ -111,17 +111,17 @@ def _split(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
 class _AttentionKernel:
     """Emits the kernel."""
 
-    def __init__(self, kernel: GridKernel, plan: Plan) -> None:
+    def __init__(self, kernel: GridKernel, plan: AttentionPlan) -> None:
         self.kernel, self.plan, self.problem = kernel, plan, plan.problem
         self.b, self.operations = kernel.b, kernel.grid.operations
         b, scores, product = self.b, self.problem.scores, self.problem.product
         unit = unit_of(kernel.grid, self.problem)
         assert unit is not None
         self.unit, self.shared = unit, self.operations.shared(b)
-        self.queries = Lines(kernel, scores.a, 1, plan.rows, plan.warps)
-        self.keys = Lines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
-        self.values = Lines(kernel, product.b, 3, plan.positions, plan.warps)
-        self.left, self.right = Places(kernel, lines_first=True), Places(kernel, lines_first=False)
+        self.queries = OperandLines(kernel, scores.a, 1, plan.rows, plan.warps)
+        self.keys = OperandLines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
+        self.values = OperandLines(kernel, product.b, 3, plan.positions, plan.warps)
+        self.left, self.right = FragmentOffsets(kernel, lines_first=True), FragmentOffsets(kernel, lines_first=False)
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         group, quad = kernel.divided(self.lane, 4)
         self.warp_line = b.mul(warp, plan.fragments * ROWS)

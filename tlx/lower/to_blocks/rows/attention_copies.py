@@ -23,7 +23,7 @@ def boxes_of(columns: int) -> int:
     return -(-columns // (LINE_CHUNKS * PER_CHUNK))
 
 
-class Lines:
+class OperandLines:
     """Lines of an operand in memory, and how the block's threads copy them to shared memory.
 
     Args:
@@ -83,7 +83,7 @@ class Lines:
             b.store(value, b.gep(I8, to, at), self.alignment)
 
 
-class Places:
+class FragmentOffsets:
     """Offsets in shared memory of the fragments that a thread loads: of 16 lines, and of two chunks of these.
 
     Args:

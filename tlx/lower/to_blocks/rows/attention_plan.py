@@ -52,7 +52,9 @@ def has_attention_kernel(grid: GridUnit, problem: Attention) -> bool:
     lines = (scores.a, scores.b.transposed, product.b)
     fits = all(view.is_row_major and view.row_stride % PER_CHUNK == 0 for view in lines)
     fits &= all(view.cols % PER_CHUNK == 0 and view.cols <= _LONGEST for view in lines)
-    return fits and unit_of(grid, problem) is not None and Plan.of(grid, problem, 1).shared <= grid.shared_bytes
+    return (
+        fits and unit_of(grid, problem) is not None and AttentionPlan.of(grid, problem, 1).shared <= grid.shared_bytes
+    )
 
 
 def group_of(grid: GridUnit, problem: Attention) -> GroupProduct | None:
@@ -64,7 +66,7 @@ def group_of(grid: GridUnit, problem: Attention) -> GroupProduct | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AttentionPlan:
     """How a block computes its rows.
 
     Attributes:
@@ -82,7 +84,7 @@ class Plan:
     group: GroupProduct | None
 
     @classmethod
-    def of(cls, grid: GridUnit, problem: Attention, iterations: int) -> Plan:
+    def of(cls, grid: GridUnit, problem: Attention, iterations: int) -> AttentionPlan:
         """The first of the plans for which all multiprocessors have a block; else the last."""
         group = group_of(grid, problem)
         is_narrow = problem.product.n <= _WIDE and problem.scores.k <= _WIDE
