@@ -146,8 +146,8 @@ def _run_steps(
         module: The module.
         context: Target and options.
         options: The options.
-        verifications: Where to add verifications of stages' outputs but the last, which LLVM compiles next, so that LLVM
-            verifies them while the next stage runs; None: each is verified before the next one runs.
+        verifications: Where to add those of all stages' outputs but the last, which LLVM compiles next. It verifies
+            an output while the next stage runs. None: it verifies each one before the next stage runs.
     """
     unverified = ["raise", "verify", *STAGE_NAMES[-1:] * (verifications is not None)]
     if options.verify_each is not False:
