@@ -1,4 +1,4 @@
-"""Kernels that run: compiled into this process or for a device, and called with arrays.
+"""Compile kernels into this process or for a device, and call them with arrays.
 
     kernels = tl.compile("func @scale(%a: f32, %A: memref<f32x?x?>) { ... }")
     kernels.scale(2.0, array)                          one work-group

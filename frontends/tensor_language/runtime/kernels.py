@@ -19,6 +19,13 @@ from tlx.api.lowering import grid_of
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.errors import counted
+from tlx.frontends.tensor_language.runtime.arguments import (
+    ArgumentPlace,
+    Binder,
+    BoundArgument,
+    common_layout,
+    describe,
+)
 from tlx.frontends.tensor_language.signature import c_parameters, signatures
 from tlx.frontends.tensor_language.syntax.nodes import Function, Program
 from tlx.frontends.tensor_language.translation import Standard, emitted, parse
@@ -29,14 +36,6 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import Kernel
     from tlx.lower.options import Options
     from tlx.target.target import Target
-
-from tlx.frontends.tensor_language.runtime.arguments import (
-    ArgumentPlace,
-    Binder,
-    BoundArgument,
-    common_layout,
-    describe,
-)
 
 Groups = SupportsIndex | Sequence[SupportsIndex]
 _MAX_GROUPS: Final = 1 << 62

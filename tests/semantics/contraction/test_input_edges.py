@@ -145,4 +145,4 @@ def test_an_input_without_an_inside_is_copied_whole() -> None:
 
 def test_a_grid_has_no_regions() -> None:
     """Each would be several launches."""
-    assert "regions of the result" not in _DEPTHWISE.remarks(find_target("nvidia"))
+    assert "regions of the result" not in _DEPTHWISE.remarks(with_costs("nvidia", **_SLOW))

@@ -52,7 +52,7 @@ _BANDS: Final = 8
 _MOST_SPLITS: Final = 16
 _OTHER_REGISTERS: Final = 40
 """Registers of a thread besides those of its sums and operands: addresses, numbers of stages and the like."""
-_REGISTER: Final = 4
+_REGISTER_BYTES: Final = 4
 """Bytes of a register."""
 _SERIAL: Final = 0.25
 """The share of a block's start that takes time besides the other blocks of the multiprocessor."""
@@ -113,14 +113,15 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
             if MappedOperands.of(grid, product, plan.shape, places) is not None
         ]
     plans = [plan for plan in plans if _shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
-    shared = [_shared(grid, plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
-    return min(shared, key=lambda plan: _cycles(grid, plan, product))
+    candidates = [_with_splits(grid, plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
+    return min(candidates, key=lambda plan: _cycles(grid, plan, product))
 
 
-def _shared(grid: GridUnit, plan: ProductPlan, splits: int, gemm: Gemm) -> ProductPlan:
+def _with_splits(grid: GridUnit, plan: ProductPlan, splits: int, gemm: Gemm) -> ProductPlan:
     """The plan with blocks that share a tile's positions of K, which need no more stages than they have.
 
-    Blocks that compute several tiles copy the next ones to further stages, if as many blocks run at once with these.
+    Blocks that compute several tiles have more stages, for copies of the next tiles, if that does not reduce the blocks
+    that run at once.
     """
     most = plan.shape.stages
     plans = [
@@ -129,7 +130,7 @@ def _shared(grid: GridUnit, plan: ProductPlan, splits: int, gemm: Gemm) -> Produ
     ]
     if not plan.is_mapped or splits > 1:
         return plans[0]
-    return max(plans, key=lambda plan: (_at_once(grid, plan, gemm), plan.shape.stages))
+    return max(plans, key=lambda plan: (_resident_blocks(grid, plan, gemm), plan.shape.stages))
 
 
 def _unit(grid: GridUnit, gemm: Gemm) -> FragmentProduct | GroupProduct | None:
@@ -152,7 +153,7 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     stages = _stages(plan, gemm) // plan.splits
     stage = max(copied, multiplied) + _overlap(plan, stages) * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
-    at_once = _at_once(grid, plan, gemm)
+    at_once = _resident_blocks(grid, plan, gemm)
     started = -(-rounds // at_once)
     if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
         started = (1 + rounds) / 2
@@ -164,31 +165,34 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     return _GAIN * (starts + rounds * (cycles + parts)) + costs.kernel
 
 
-def _at_once(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
+def _resident_blocks(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
     """Blocks that a multiprocessor runs at once: as many as it has shared memory and registers for."""
     shared = _shared_bytes(plan, gemm, gemm_accumulator_type(gemm)) + grid.reserved_bytes
-    registers = _threads(grid, plan) * _registers(grid, plan, gemm)
+    registers = _block_threads(grid, plan) * _registers(grid, plan, gemm)
     by_registers = max(plan.shape.resident, grid.registers // registers)
     return min(by_registers, (grid.shared_bytes + grid.reserved_bytes) // shared)
 
 
-def _threads(grid: GridUnit, plan: ProductPlan) -> int:
+def _block_threads(grid: GridUnit, plan: ProductPlan) -> int:
     """Threads of a block, those of the warp that copies by tensor maps included."""
     threads = plan.shape.warps * (grid.warp if plan.product is not None else 1)
     return threads + (grid.warp if plan.is_mapped else 0)
 
 
 def _registers(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
-    """An estimate of a thread's registers: its sums, two steps of operands unless these stay in shared memory."""
+    """An estimate of a thread's registers: its sums and operands; of fragments two steps, of groups none.
+
+    The operands of groups stay in shared memory.
+    """
     shape, unit, size = plan.shape, plan.product, bytes_of(gemm_accumulator_type(gemm))
     area, sides = shape.warp_rows * shape.warp_columns, shape.warp_rows + shape.warp_columns
     if unit is None:
-        found = (area + sides) * size
+        held_bytes = (area + sides) * size
     elif isinstance(unit, GroupProduct):
-        found = area // grid.warp * size
+        held_bytes = area // grid.warp * size
     else:
-        found = (area * size + 2 * sides * unit.depth * bytes_of(gemm.a.element)) // grid.warp
-    return found // _REGISTER + _OTHER_REGISTERS
+        held_bytes = (area * size + 2 * sides * unit.depth * bytes_of(gemm.a.element)) // grid.warp
+    return held_bytes // _REGISTER_BYTES + _OTHER_REGISTERS
 
 
 def _overlap(plan: ProductPlan, stages: int) -> float:
@@ -379,11 +383,11 @@ class _ProductKernels:
         """Blocks of a kernel that computes sums: as many as run at once, if each can compute several tiles."""
         if self.mapped is None or self.plan.splits > 1:
             return kernel.all_tiles
-        at_once = _at_once(self.grid, self.plan, self.merged.gemm)
+        at_once = _resident_blocks(self.grid, self.plan, self.merged.gemm)
         return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        threads, resident = _threads(self.grid, self.plan), self.plan.shape.resident
+        threads, resident = _block_threads(self.grid, self.plan), self.plan.shape.resident
         return kernel.finish(threads, self._shared, resident, workspace, self._blocks(kernel))
 
     def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[HeldSums], None]) -> None:
