@@ -153,23 +153,30 @@ def check_module(module: Module, stage: str | None = None) -> None:
 class DeferredVerification:
     """LLVM's verification of a module as it is now, which a thread waits for while the caller goes on and changes it.
 
+    Where no thread can be started, the caller waits.
+
     Args:
         module: The module.
     """
 
     def __init__(self, module: Module) -> None:
-        self._text = str(module)
+        text = str(module)
         self._accepted = False
-        self._thread = threading.Thread(target=self._verify, daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = threading.Thread(target=self._verify, args=(text,), daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None
+            self._verify(text)
 
-    def _verify(self) -> None:
-        with contextlib.suppress(TlxError):
-            self._accepted = verify(self._text) is None
+    def _verify(self, text: str) -> None:
+        with contextlib.suppress(Exception):  # not accepted: who verifies the text again gets the error
+            self._accepted = verify(text) is None
 
     def is_accepted(self) -> bool:
         """Wait for the verification; whether LLVM accepts the module, without a crash."""
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
         return self._accepted
 
 

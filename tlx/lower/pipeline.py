@@ -120,6 +120,7 @@ def _lowered(module: Module, context: LoweringContext, options: Options, *, is_c
     """
     from tlx.ir.parser.module import parse
 
+    remarks = len(options.remarks.items)
     verifications: list[DeferredVerification] | None = [] if is_compiled and options.verify_each is None else None
     try:
         lowered = _run_steps(module, context, options, verifications)
@@ -129,6 +130,7 @@ def _lowered(module: Module, context: LoweringContext, options: Options, *, is_c
     else:
         if _are_accepted(verifications):
             return lowered
+    options.remarks.truncate(remarks)
     context = LoweringContext(context.target, options, _run_kernel)
     return _run_steps(parse(module.source.text, module.source.name), context, options, None)
 

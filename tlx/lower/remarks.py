@@ -68,5 +68,9 @@ class Remarks:
         for remark in remarks:
             self.items.setdefault(remark)
 
+    def truncate(self, count: int) -> None:
+        """Drop all but the first remarks."""
+        self.items = dict.fromkeys(list(self.items)[:count])
+
     def __iter__(self) -> Iterator[Remark]:
         return iter(self.items)

@@ -298,6 +298,39 @@ def test_one_plus_tanh_in_a_sum(target: str) -> None:
     assert np.all(error.ravel()[1:] <= 2.0**-8 * np.abs(expected).ravel()[1:] + 2.0**-22)
 
 
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+def test_one_plus_tanh_times_a_large_number(target: str) -> None:
+    """Where 1 + tanh u is zero, its product with a number of any size is, and that with infinity is not a number."""
+    program = Program(np.random.default_rng(5), has_product=False)
+    u = np.linspace(-1, 1, _COUNT).reshape(_ROWS, _COLUMNS).astype(_BFLOAT)
+    u[0, :5] = [-np.inf, -1e38, -3e38, -1e30, -200.0]
+    program.inputs[0][...] = u
+    program.text += f"  %tanh = call {_VECTOR} @llvm.tensor.tanh(token %t.x)\n"
+    program.values["%tanh"] = np.tanh(u.astype(np.float32))
+    one, zero = "splat (bfloat 0xR3F80)", "zeroinitializer"
+    program.values[one] = np.ones((_ROWS, _COLUMNS), np.float32)
+    program.values[zero] = np.zeros((_ROWS, _COLUMNS), np.float32)
+    product = program.operation("fmul", "%v.x", program.operation("fadd", "%tanh", one))
+    last = program.operation("fadd", product, zero)
+    module = lower(parse(program.function((last, "c"))), target, options=Options(bf16_intermediates="float"))
+    got, other = (np.zeros((_ROWS, _COLUMNS), _BFLOAT) for _ in range(2))
+    evaluate(module, "f", got, other, *program.inputs)
+    assert np.isnan(got[0, 0])
+    assert_equal(got[0, 1:5], np.zeros(4, _BFLOAT))
+
+
+def test_last_rounding_of_doubles() -> None:
+    """An `fptrunc` of doubles rounds, whatever its metadata says."""
+    program = Program(np.random.default_rng(6), has_product=False)
+    doubles = f"<{_COUNT} x double>"
+    program.text += f"  %wide = fpext {_VECTOR} %v.x to {doubles}\n"
+    program.text += f"  %y = fptrunc {doubles} %wide to {_VECTOR}, !tlx.result !{{}}\n"
+    program.values["%y"] = program.values["%v.x"]
+    last = program.operation("fmul", program.operation("fmul", "%y", "%v.row"), "%v.column")
+    got, _ = results(program.function((last, "c")), "avx512", program.inputs)
+    assert_equal(got, program.values[last].astype(_BFLOAT))
+
+
 @pytest.mark.parametrize("use", ["fmul", "fadd"])
 @pytest.mark.parametrize("marked", [False, True])
 def test_last_rounding_of_a_function(use: str, *, marked: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from tlx.bench import workloads
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import parse
+from tlx.llvm.verification import DeferredVerification
 from tlx.lower import options, pipeline
 from tlx.lower.context import LoweringContext, PipelineStep
 from tlx.lower.options import Options, Step
@@ -209,3 +211,22 @@ def test_a_compilation_blames_the_stage_before_one_that_fails(monkeypatch: pytes
     monkeypatch.setattr(pipeline, "steps", lambda: [first, *others[:2], garbage, failing])
     with pytest.raises(ParseError, match="LLVM rejects the output of to-2d"):
         lower_text(SQUARE, is_compiled=True)
+
+
+def test_a_compilation_that_runs_again_has_each_remark_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Remarks(), Remarks()
+    expected = lower_text(SQUARE, options=Options(remarks=first), is_compiled=True)
+    monkeypatch.setattr(DeferredVerification, "is_accepted", lambda _self: False)
+    assert lower_text(SQUARE, options=Options(remarks=second), is_compiled=True) == expected
+    assert [str(remark) for remark in second] == [str(remark) for remark in first]
+    assert list(first)
+
+
+def test_a_compilation_needs_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    expected = lower_text(SQUARE)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert lower_text(SQUARE, is_compiled=True) == expected

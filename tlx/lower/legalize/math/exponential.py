@@ -466,6 +466,8 @@ def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatIns
         factor, missing = (total, 1.0) if accuracy.absolute else (power, lanes.sub(1.0, inverse))
         missing = lanes.multiply_add(lanes.negative(inverse), factor, missing)
         inverse = lanes.multiply_add(missing, inverse, inverse)
+    if accuracy.absolute:  # a factor of any size must not see that the power was limited
+        return lanes.choose(lanes.compare("ogt", n, lanes.bias - 3.0), 0.0, inverse)
     if flushes:
         return inverse
     return float_instructions.round_to_bits(b, power, is_subnormal, inverse)

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from tlx.intrinsics.convolution import dilated
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
@@ -364,7 +365,7 @@ def _first_rows(image: InputLayout, count: int) -> InputLayout:
     """The copy of the input rows that the first rows of the result need."""
     problem = image.problem
     first, windows, result = problem.channels, problem.windows, problem.result
-    reach = 1 + (problem.w.dims[first].extent - 1) * windows.kernel_steps[0]
+    reach = dilated(problem.w.dims[first].extent, windows.kernel_steps[0])
     x = _restricted(problem.x, first, (count - 1) * windows.strides[0] + reach)
     block = replace(result, target=_restricted(result.target, first, count))
     return replace(image, problem=replace(problem, x=x, result=block))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tlx.intrinsics.convolution import dilated
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.contraction.problem import ContractionResult
@@ -93,7 +94,7 @@ class EdgeRegions:
 def _reaches(problem: DenseConvolution) -> list[int]:
     """Number of elements that a window covers along each spatial dimension."""
     kernel = problem.w.dims[problem.channels :]
-    return [1 + (dim.extent - 1) * step for dim, step in zip(kernel, problem.windows.kernel_steps, strict=True)]
+    return [dilated(dim.extent, step) for dim, step in zip(kernel, problem.windows.kernel_steps, strict=True)]
 
 
 def _part(view: TensorView, box: Sequence[tuple[int, int]], b: TensorBuilder | None) -> TensorView:

@@ -10,9 +10,9 @@ Leaves are extended once, intermediate results are floats, and the result is rou
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
 functions of bfloat are. A sum may cancel, as one of GELU and a residual does: its operands have the accuracy of float.
 
-In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where the result may be as far off as that sum of floats, the error of
-the sigmoid is relative to 1. Where an error of 2^-14 is allowed, results below the normal numbers
-may be zero, too: 1 + tanh u, rounded to float, has none.
+In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where the sum needs the accuracy of float, the error of the sigmoid is
+relative to 1, as the error of 1 + tanh u in float is. Where an error of 2^-14 is allowed, results below the normal
+numbers may be zero, too: 1 + tanh u, rounded to float, has none.
 
     1 + tanh u            ->  2 sigmoid(2 u)
     (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
@@ -91,7 +91,8 @@ def _unrounded(nodes: Sequence[Node]) -> list[int]:
         for number, node in enumerate(nodes)
         if seen[number]
         and (
-            (_is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING) or _may_keep_float(node, factors[number])
+            (_is_widened(node) and _name(node) not in _COMMUTE_WITH_ROUNDING)
+            or _may_keep_float(nodes, number, factors[number])
         )
     ]
 
@@ -102,20 +103,18 @@ def _error_factors(nodes: Sequence[Node]) -> list[float]:
     factors[-1] = 1.0 if _is_widened(nodes[-1]) else math.inf
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)):
-            passed_on = (_is_widened(node) and _name(node) in _PASS_ERRORS_ON) or _ends_function(node)
+            passed_on = _is_widened(node) and _name(node) in _PASS_ERRORS_ON
             for operand in node.operands:
                 factors[operand] += factors[number] if passed_on else math.inf
     return factors
 
 
-def _ends_function(node: Node) -> bool:
-    """Whether a node rounds to bfloat what a function computed in float."""
-    return node.element == BFLOAT and isinstance(node, InstructionNode) and node.operation.ends_function
-
-
-def _may_keep_float(node: Node, error_factor: float) -> bool:
-    """Whether a node rounds the result of a function of bfloat that need not be rounded."""
-    return _ends_function(node) and error_factor <= _MOST_USES_OF_SHORT
+def _may_keep_float(nodes: Sequence[Node], number: int, error_factor: float) -> bool:
+    """Whether a node rounds the result of a function of bfloat, computed in float, that need not be rounded."""
+    node = nodes[number]
+    if node.element != BFLOAT or not isinstance(node, InstructionNode) or not node.operation.ends_function:
+        return False
+    return nodes[node.operands[0]].element == FLOAT and error_factor <= _MOST_USES_OF_SHORT
 
 
 def _is_widened(node: Node) -> bool:
@@ -192,7 +191,7 @@ class _Widening:
             self.floats[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
-        elif _may_keep_float(node, self.error_factors[number]):
+        elif _may_keep_float(self.expression.nodes, number, self.error_factors[number]):
             self.floats[number] = self._as_is(node.operands[0])
         elif _is_widened(node):
             scaled = self._scaled_half(node)
