@@ -1,18 +1,21 @@
 ; A matrix unit has the same tile shape everywhere: 2x2 sums of 16x16, tiles of 16 rows of 64 bytes. A is read in place if it
-; consists of whole tiles; a panel of B is packed tile by tile, right before its first products. Sums are stored
-; before the next product, the last ones after the loops.
+; consists of whole tiles; a panel of B is packed tile by tile, right before its first products, by a branch in the one
+; loop over all tiles. Sums are stored before the next product, the last ones after the loop.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.64x64x128.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b)
 ; CHECK: %{{.*}} = alloca [16384 x i8], align 64
-; CHECK: jr.loop:
-; CHECK: %[[SUMS:jr.acc.*]] = phi <1024 x float> [ zeroinitializer, %entry ], [ %[[LAST:.*]], %k.end ]
-; CHECK: %[[PLACE:jr.acc.*]] = phi i64 [ 0, %entry ],
+; CHECK: t.loop:
+; CHECK: %[[SUMS:t.acc.*]] = phi <1024 x float> [ zeroinitializer, %entry ], [ %[[LAST:.*]], %k.end ]
+; CHECK: %[[PLACE:t.acc.*]] = phi i64 [ 0, %entry ],
+; CHECK: udiv i64 %{{.*}}, 2
+; CHECK: br i1 %{{.*}}, label %pack, label %pack.end
+; CHECK: pack:
 ; CHECK: kp.loop:
 ; CHECK: load{{.*}}, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
 ; CHECK: reshape.block{{.*}}, <1 x i32> <i32 0>, <1 x i32> <i32 2>)
-; CHECK: kp.end:
+; CHECK: pack.end:
 ; CHECK: %[[DONE:.*]] = call token @llvm.tensor.typeinfo.v1024f32.v2i32(<1024 x float> %[[SUMS]], <2 x i32> <i32 32, i32 32>,
 ; CHECK-NEXT: %[[AT:.*]] = getelementptr inbounds float, ptr %c, i64 %[[PLACE]]
 ; CHECK-NEXT: call void @llvm.tensor.store{{.*}}(ptr %[[AT]], token %[[DONE]], <2 x i32> <i32 0, i32 64>)
@@ -24,10 +27,7 @@
 ; CHECK: k.loop:
 ; CHECK: %[[LAST]] = call <1024 x float> @llvm.tensor.smma
 ; CHECK: br i1 %{{.*}}, label %k.loop, label %k.end
-; CHECK: t.loop:
-; CHECK: phi <1024 x float> [ %[[LAST]], %jr.end ], [ %[[NEXT:.*]], %k.end.1 ]
-; CHECK: udiv i64 %{{.*}}, 2
-; CHECK: %[[NEXT]] = call <1024 x float> @llvm.tensor.smma
+; CHECK-NOT: smma
 ; CHECK: t.end:
 ; CHECK: call void @llvm.tensor.store
 ; CHECK-NEXT: ret void

@@ -4,7 +4,8 @@
 ; RUN: tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix
 
 ; CHECK-LABEL: define internal void @tlx.matmul.64x32x3x64.bf16.bf16.f32(
-; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %c, token %c.1, <2 x i32> <i32 0, i32 32>)
+; CHECK:       pack.end:
+; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %c.1, <2 x i32> <i32 0, i32 32>)
 ; CHECK:         %[[FIRST:.*]] = call <1024 x float> @llvm.tensor.smma
 ; CHECK-NOT:     smma
 ; CHECK:       k.loop:
