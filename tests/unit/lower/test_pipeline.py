@@ -214,9 +214,12 @@ def test_a_compilation_blames_the_stage_before_one_that_fails(monkeypatch: pytes
 
 
 def test_a_compilation_that_runs_again_has_each_remark_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject(_verification: DeferredVerification) -> bool:
+        return False
+
     first, second = Remarks(), Remarks()
     expected = lower_text(SQUARE, options=Options(remarks=first), is_compiled=True)
-    monkeypatch.setattr(DeferredVerification, "is_accepted", lambda _self: False)
+    monkeypatch.setattr(DeferredVerification, "is_accepted", reject)
     assert lower_text(SQUARE, options=Options(remarks=second), is_compiled=True) == expected
     assert [str(remark) for remark in second] == [str(remark) for remark in first]
     assert list(first)
