@@ -1,6 +1,8 @@
-"""Settings of all tests: few garbage collections, and a skip for tests without an OpenMP library."""
+"""Settings of all tests: few garbage collections, processors as they were, and a skip without an OpenMP library."""
 
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Iterator
+from typing import Final
 
 import pytest
 
@@ -9,6 +11,8 @@ from tlx.diagnostics import UsageError
 from tlx.fuzz.worker import collect_rarely
 
 collect_rarely()
+
+_OPENMP_VARIABLES: Final = ("OMP_PLACES", "OMP_PROC_BIND", "KMP_BLOCKTIME")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -20,3 +24,18 @@ def pytest_runtest_call() -> Generator[None, object, object]:
         if "needs an OpenMP library" in str(error):
             require_openmp()
         raise
+
+
+@pytest.fixture(autouse=True)
+def _keep_processors() -> Iterator[None]:
+    """Undo what `tlx bench` does to its own process: it keeps to one processor, and pins the threads of OpenMP."""
+    environment = {name: os.environ.get(name) for name in _OPENMP_VARIABLES}
+    processors = os.sched_getaffinity(0)
+    yield
+    if os.sched_getaffinity(0) != processors:
+        os.sched_setaffinity(0, processors)
+    for name, value in environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
