@@ -79,7 +79,7 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         count = len(source.edges.boxes)
         message = f"border in no memory: {count} regions of the result; that inside of it reads its input in place"
         context.remarks.add("applied", STAGE, message, op.instruction.span)
-        for region in source.edges.emitted(b):
+        for region in source.edges.convolutions(b):
             emit_convolution(context, b, op, region)
         return
     epilogue, element, image = problem.result.epilogue, problem.result.element, source.image
@@ -161,7 +161,7 @@ def copies_input(target: Target, problem: DenseConvolution) -> bool:
 
 def _edges_cycles(target: Target, edges: EdgeRegions) -> float:
     """The estimated cycles of all regions of a convolution's result, including copies."""
-    return sum(best_layout(target, region, region.result.element)[1] for region in edges.estimated)
+    return sum(best_layout(target, region, region.result.element)[1] for region in edges.convolutions())
 
 
 def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: InputLayout | None) -> bool:

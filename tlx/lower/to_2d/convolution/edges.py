@@ -24,7 +24,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.memory.copies import restrided_view
+from tlx.lower.to_2d.memory.copies import slice_view
 from tlx.lower.to_2d.memory.padding import Box, PaddedDim, PaddedSource, border_boxes
 
 
@@ -62,13 +62,8 @@ class EdgeRegions:
         inside = tuple((dim.at, dim.count) for dim in dims)
         return cls(problem, padding, (*border_boxes(dims), inside))
 
-    @property
-    def estimated(self) -> list[DenseConvolution]:
-        """The convolutions of the regions, at any address."""
-        return [self._region(box, None) for box in self.boxes]
-
-    def emitted(self, b: TensorBuilder) -> list[DenseConvolution]:
-        """The convolutions of the regions."""
+    def convolutions(self, b: TensorBuilder | None = None) -> list[DenseConvolution]:
+        """The convolutions of the regions; without a builder, for estimates, all at the address of the whole."""
         return [self._region(box, b) for box in self.boxes]
 
     def _region(self, box: Box, b: TensorBuilder | None) -> DenseConvolution:
@@ -80,14 +75,15 @@ class EdgeRegions:
                 self.padding.dims[first:], box[first:], strides, _reaches(problem), strict=True
             )
         ]
-        dims = [*self.padding.dims[:first], *read]
+        dims = (*self.padding.dims[:first], *read)
         data = _part(self.padding.data, [(dim.first, dim.count) for dim in dims], b)
         target = _part(result.target, box, b)
         epilogue = None if result.epilogue is None else result.epilogue.from_position([start for start, _ in box])
         part = replace(problem, x=data, result=ContractionResult(target, None, epilogue), padding=None)
-        if all(dim.is_whole for dim in (replace(dim, first=0) for dim in dims)):
+        dims = tuple(replace(dim, first=0) for dim in dims)
+        if all(dim.is_whole for dim in dims):
             return part
-        padding = replace(self.padding, data=data, dims=tuple(replace(dim, first=0) for dim in dims))
+        padding = replace(self.padding, data=data, dims=dims)
         return replace(part, x=padding.view, padding=padding)
 
 
@@ -99,10 +95,8 @@ def _reaches(problem: DenseConvolution) -> list[int]:
 
 def _part(view: TensorView, box: Sequence[tuple[int, int]], b: TensorBuilder | None) -> TensorView:
     """A part of a view; without a builder, at the address of the view."""
+    memory = Storage(view.storage.pointer)
+    if b is not None:
+        return slice_view(b, TensorView.strided(memory, view.element, view.dims), box)
     dims = [StridedDim(count, dim.stride) for (_, count), dim in zip(box, view.dims, strict=True)]
-    memory = TensorView.strided(Storage(view.storage.pointer), view.element, dims)
-    if b is None:
-        return memory
-    return restrided_view(
-        b, memory, dims, sum(start * dim.stride for (start, _), dim in zip(box, view.dims, strict=True))
-    )
+    return TensorView.strided(memory, view.element, dims)

@@ -11,9 +11,7 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.emit.copy import blocked_loop
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
-from tlx.lower.to_tiles.emit.kernel import (
-    Scratch,
-)
+from tlx.lower.to_tiles.emit.kernel import Scratch
 from tlx.lower.to_tiles.emit.tiles import tile
 from tlx.lower.to_tiles.pack.panels import column_sums, load_vnni
 from tlx.lower.to_tiles.select.recipe import EqualTiles, round_up

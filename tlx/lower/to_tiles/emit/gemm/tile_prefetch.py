@@ -15,10 +15,7 @@ from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction
 from tlx.lower.to_tiles.emit.gemm.matrix_operands import MatrixUnitOperands
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
-from tlx.lower.to_tiles.emit.kernel import (
-    AxisBounds,
-    loop_over_blocks,
-)
+from tlx.lower.to_tiles.emit.kernel import AxisBounds, loop_over_blocks
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream, pieces_per_part
 
 
