@@ -130,7 +130,7 @@ class Composites(Convolutions):
     def _short_tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
         logarithm = self.multiply(self._polynomial(magnitude, _SHORT_ERFC), magnitude)
-        return self._function("exp2", logarithm, Accuracy(for_bfloat=True, flushes_subnormals=True))
+        return self._function("exp2", logarithm, Accuracy(short=True, no_subnormals=True))
 
     def _tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0 to the limit, with an error of some ulp."""
@@ -149,7 +149,7 @@ class Composites(Convolutions):
         """What a function computed, in the type of its result."""
         if x.dtype == dtype:
             return x
-        return self._map("convert", ElementwiseOp("fptrunc", ends_function=True), [x], dtype)
+        return self._map("convert", ElementwiseOp("fptrunc", is_function_result=True), [x], dtype)
 
     def _ratio(self, x: Value, y: Value) -> Value:
         """`x / y` of numbers that are not subnormal and whose quotient is not."""
@@ -172,4 +172,4 @@ class Composites(Convolutions):
 
 def _accuracy_of_factor(value: Value) -> Accuracy:
     """How accurate a function of float must be whose result is a factor of one that is rounded to the value's type."""
-    return Accuracy(for_bfloat=True) if value.dtype.name == "bfloat16" else FULL_ACCURACY
+    return Accuracy(short=True) if value.dtype.name == "bfloat16" else FULL_ACCURACY

@@ -173,15 +173,15 @@ _DEFINE: Final = re.compile(r"(?m)^\s*define\b")
 _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
-NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
+NO_SUBNORMALS: Final = ", !tlx.no_subnormals !{}"
 """Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 ABSOLUTE: Final = ", !tlx.absolute !{}"
 """Marks an elementary function of floats that is at most 1 and whose error may be relative to 1: 2^-23 is enough."""
-FUNCTION_RESULT: Final = ", !tlx.result !{}"
+FUNCTION_RESULT: Final = ", !tlx.function_result !{}"
 """Marks a rounding of what a function computed in float to the function's type, which the program does not request."""
-STREAMING: Final = ", !tlx.passing !{}"
+STREAMING: Final = ", !tlx.streaming !{}"
 """Marks a load of data that is evicted from the L1 cache before it is read again."""
 
 

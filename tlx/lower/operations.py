@@ -53,13 +53,13 @@ class Accuracy:
     """How accurate an elementary function of floats must be; by default, as `tlx.lower.legalize.math` promises.
 
     Attributes:
-        for_bfloat: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
-        flushes_subnormals: Whether zero is good enough for results below the normal numbers.
+        short: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
+        no_subnormals: Whether zero is good enough for results below the normal numbers.
         absolute: Whether an error of 2^-23 is enough, however small the result is.
     """
 
-    for_bfloat: bool = False
-    flushes_subnormals: bool = False
+    short: bool = False
+    no_subnormals: bool = False
     absolute: bool = False
 
     @classmethod
@@ -70,7 +70,7 @@ class Accuracy:
     @property
     def metadata(self) -> str:
         """The metadata of an instruction that requests it."""
-        return SHORT * self.for_bfloat + NO_SUBNORMALS * self.flushes_subnormals + ABSOLUTE * self.absolute
+        return SHORT * self.short + NO_SUBNORMALS * self.no_subnormals + ABSOLUTE * self.absolute
 
 
 FULL_ACCURACY: Final = Accuracy()
@@ -85,14 +85,14 @@ class ElementwiseOp:
         flags: `nsw`, `fast`, ... as written.
         predicate: Of comparisons.
         callee: Of calls: the intrinsic's name without its type suffix.
-        ends_function: Of `fptrunc`: whether it rounds what a function computed in float.
+        is_function_result: Of `fptrunc`: whether it rounds what a function computed in float.
     """
 
     opcode: str
     flags: tuple[str, ...] = ()
     predicate: str = ""
     callee: str = ""
-    ends_function: bool = False
+    is_function_result: bool = False
 
     @classmethod
     def of(cls, instruction: Instruction) -> ElementwiseOp | None:
@@ -105,7 +105,7 @@ class ElementwiseOp:
             return cls(opcode, tuple(f for f in instruction.flags if f in _FAST), "", _SUFFIX.sub("", name))
         if opcode in _OPCODES:
             ends_function = opcode == "fptrunc" and is_function_result(instruction)
-            return cls(opcode, instruction.flags, instruction.predicate, ends_function=ends_function)
+            return cls(opcode, instruction.flags, instruction.predicate, is_function_result=ends_function)
         return None
 
     @staticmethod
@@ -135,7 +135,7 @@ class ElementwiseOp:
         else:
             spelled = ", ".join([operands[0].typed, *map(str, operands[1:])])
         tail = f" to {type_}" if self.opcode in CAST_OPCODES else ""
-        tail += FUNCTION_RESULT * self.ends_function
+        tail += FUNCTION_RESULT * self.is_function_result
         instruction = b.emit(self.opcode, type_, operands, f"{head} {spelled}{tail}", name)
         instruction.flags, instruction.predicate = self.flags, self.predicate
         return instruction.value

@@ -324,7 +324,7 @@ def test_last_rounding_of_doubles() -> None:
     program = Program(np.random.default_rng(6), has_product=False)
     doubles = f"<{_COUNT} x double>"
     program.text += f"  %wide = fpext {_VECTOR} %v.x to {doubles}\n"
-    program.text += f"  %y = fptrunc {doubles} %wide to {_VECTOR}, !tlx.result !{{}}\n"
+    program.text += f"  %y = fptrunc {doubles} %wide to {_VECTOR}, !tlx.function_result !{{}}\n"
     program.values["%y"] = program.values["%v.x"]
     last = program.operation("fmul", program.operation("fmul", "%y", "%v.row"), "%v.column")
     got, _ = results(program.function((last, "c")), "avx512", program.inputs)
@@ -339,7 +339,7 @@ def test_last_rounding_of_a_function(use: str, *, marked: bool) -> None:
     floats = f"<{_COUNT} x float>"
     program.text += f"  %wide = fpext {_VECTOR} %v.x to {floats}\n"
     program.text += f"  %third = fmul {floats} %wide, splat (float 0x3FD5555560000000)\n"
-    program.text += f"  %y = fptrunc {floats} %third to {_VECTOR}{', !tlx.result !{}' * marked}\n"
+    program.text += f"  %y = fptrunc {floats} %third to {_VECTOR}{', !tlx.function_result !{}' * marked}\n"
     third = program.values["%v.x"] * np.float32(1 / 3)
     program.values["%y"] = third if marked and use == "fmul" else rounded(third)
     last = program.operation(use, program.operation(use, "%y", "%v.row"), "%v.column")

@@ -82,7 +82,7 @@ class TensorBuilder(Builder):
             type_: Its type.
             pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
             name: Name of the token.
-            metadata: Such as `, !tlx.flushed !{}`.
+            metadata: Such as `, !tlx.no_subnormals !{}`.
         """
         pointer = self.retype(pointer, type_.element)
         vectors = [*_vectors(type_), _pitches(type_, pitches)]

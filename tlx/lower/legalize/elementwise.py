@@ -177,13 +177,11 @@ def emit_math(
     if element == DOUBLE:
         return emit_math_function(b, target, name, register, element)
     if works_on_float_pairs(target, element, [element], register):
-        for_bfloat = Accuracy(for_bfloat=True)
-        return in_float_pairs(
-            b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, for_bfloat)
-        )
+        short = Accuracy(short=True)
+        return in_float_pairs(b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, short))
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
     if element == BFLOAT:
-        accuracy = replace(accuracy, for_bfloat=True)
+        accuracy = replace(accuracy, short=True)
     result = emit_math_function(b, target, name, wide, FLOAT, accuracy)
     return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
 

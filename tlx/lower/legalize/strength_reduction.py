@@ -383,7 +383,7 @@ def _bfloat_operands(
 
     count = type_.count // 2 if are_pairs else type_.count
     example = Keyword(VectorType(count, FLOAT), "poison")
-    floats = lanes_of(b, target, example, FLOAT, Accuracy(for_bfloat=True))
+    floats = lanes_of(b, target, example, FLOAT, Accuracy(short=True))
     return DivisionOperands(
         LaneArithmetic(b, type_.count, BFLOAT), numerators, divisors, floats, widened, rounded, truncated
     )

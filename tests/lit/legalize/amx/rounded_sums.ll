@@ -3,7 +3,7 @@
 ; are rounded by integer arithmetic.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=amx --no-request-permission
-; RUN: FileCheck %s --input-file=%t.ll --implicit-check-not=llvm.tensor. --implicit-check-not=tlx.flushed
+; RUN: FileCheck %s --input-file=%t.ll --implicit-check-not=llvm.tensor. --implicit-check-not=tlx.no_subnormals
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s --check-prefix=TILES
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --mattr=-avx512bf16 | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=cvtne2ps2bf16
 
@@ -21,7 +21,7 @@
 ; CHECK: %[[RAISE:.*]] = select <32 x i1> %{{.*}}, <32 x i16> {{.*}}128
 ; CHECK: sub <32 x i16> %[[PAIR]], %[[RAISE]]
 
-; TILES: call token @llvm.tensor.load{{.*}}<2 x i32> <i32 1, i32 32>{{.*}}, !tlx.flushed !{}
+; TILES: call token @llvm.tensor.load{{.*}}<2 x i32> <i32 1, i32 32>{{.*}}, !tlx.no_subnormals !{}
 
 ; WITHOUT: add <16 x i32> %{{.*}}, {{.*}}32767
 

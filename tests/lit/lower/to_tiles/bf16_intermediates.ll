@@ -28,7 +28,7 @@
 ; by its constant.
 ; CHECK: define internal void @tlx.map.1x192.bf16.2(
 ; CHECK: fmul contract <[[N:[0-9]+]] x float> %{{.*}}, <float {{(1.5|0x3FF8)}}
-; CHECK: %[[GATE:.*]] = call <[[N]] x float> @llvm.tensor.sigmoid.v[[N]]f32(token %{{.*}}), !tlx.short !{}, !tlx.flushed !{}
+; CHECK: %[[GATE:.*]] = call <[[N]] x float> @llvm.tensor.sigmoid.v[[N]]f32(token %{{.*}}), !tlx.short !{}, !tlx.no_subnormals !{}
 ; CHECK-NEXT: fmul contract <[[N]] x float> %{{.*}}, %[[GATE]]
 
 ; So is that of a halved factor: x / 2 * (1 + tanh x) is x sigmoid(2 x).

@@ -8,12 +8,12 @@
 
 ; CHECK-LABEL: define internal void @tlx.matmul.64x128x512.bf16.bf16.f32(
 ; CHECK:         %a{{.*}} = call token @llvm.tensor.load{{.*}}){{$}}
-; CHECK:         %b.vnni{{.*}} = call token @llvm.tensor.load{{.*}}), !tlx.passing !{}
+; CHECK:         %b.vnni{{.*}} = call token @llvm.tensor.load{{.*}}), !tlx.streaming !{}
 ; CHECK-LABEL: define internal void @tlx.matmul.64x64x64.bf16.bf16.f32(
-; CHECK-NOT:     !tlx.passing
+; CHECK-NOT:     !tlx.streaming
 ; CHECK:         ret void
 ; CHECK-LABEL: define internal void @tlx.matmul.32x512x64.bf16.bf16.f32(
-; CHECK-NOT:     !tlx.passing
+; CHECK-NOT:     !tlx.streaming
 ; CHECK:         ret void
 
 ; TILES-LABEL: define internal void @tlx.matmul.64x128x512.bf16.bf16.f32(

@@ -49,7 +49,7 @@ def quotients(
 def rounded_ratios(
     lanes: LaneArithmetic, instructions: FloatInstructions, pairs: Sequence[tuple[Value, Value]]
 ) -> list[Value]:
-    """Quotients of registers, for any operands; of bfloats (`lanes.accuracy.for_bfloat`) the magnitudes."""
+    """Quotients of registers, for any operands; of bfloats (`lanes.accuracy.short`) the magnitudes."""
     ratios = emit_interleaved(lanes.b, [partial(_ratio, lanes, instructions, *pair) for pair in pairs])
     return _rounded(lanes, instructions, ratios)
 
@@ -102,7 +102,7 @@ def _quotients_by_instructions(
 def _rounded(lanes: LaneArithmetic, instructions: FloatInstructions, ratios: Sequence[_Ratio]) -> list[Value]:
     def rounded(ratio: _Ratio) -> Value:
         bits = _rounded_bits(lanes, instructions, ratio)
-        return lanes.from_bits(bits if lanes.accuracy.for_bfloat else with_sign_of_quotient(lanes, bits, *ratio.signed))
+        return lanes.from_bits(bits if lanes.accuracy.short else with_sign_of_quotient(lanes, bits, *ratio.signed))
 
     return emit_interleaved(lanes.b, [partial(rounded, ratio) for ratio in ratios])
 
@@ -117,7 +117,7 @@ def _ratio(lanes: LaneArithmetic, instructions: FloatInstructions, numerator: Va
     m, k = (instructions.significand(b, x) for x in (numerator, divisor))
     quotient = lanes.div(m, k)
     exponent = lanes.sub(*(instructions.exponent(b, x) for x in (numerator, divisor)))
-    if lanes.accuracy.for_bfloat:
+    if lanes.accuracy.short:
         is_small = lanes.compare("ole", exponent, 1.0 - lanes.bias)
     else:
         bound = lanes.integer_op("add", lanes.bits(lanes.number(1.0 - lanes.bias)), unit)
@@ -142,7 +142,7 @@ def _rounded_bits(lanes: LaneArithmetic, instructions: FloatInstructions, ratio:
     raised = lanes.add(ratio.exponent, lanes.bias + lanes.fraction - 1.0)
     scaled = instructions.scale(b, ratio.quotient, lanes.choose(small, raised, ratio.exponent))
     bits = lanes.bits(instructions.round_to_bits(b, scaled, small, scaled))
-    if lanes.accuracy.for_bfloat:
+    if lanes.accuracy.short:
         return bits
     remainder = b.fma(lanes.negative(ratio.quotient), ratio.divisor, ratio.dividend)
     remainder = lanes.choose(small, remainder, 0.0)

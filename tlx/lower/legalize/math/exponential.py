@@ -200,7 +200,7 @@ def exponential_parameters(lanes: LaneArithmetic) -> ExponentialParameters:
 
 def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
-    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
+    if lanes.accuracy.short and lanes.float_instructions is not None:
         return _short_power(lanes, lanes.float_instructions, lanes.mul(away_from_zero(lanes, x), LOG2_E))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, LOG2_E)
@@ -257,7 +257,7 @@ def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, e
     Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal. If results
     below the normal numbers may be zero, they are.
     """
-    flushes, least = lanes.accuracy.flushes_subnormals, 1.0 - lanes.bias
+    flushes, least = lanes.accuracy.no_subnormals, 1.0 - lanes.bias
     t = lanes.at_least(exponent, least if flushes else least - lanes.fraction - 2)
     r = float_instructions.fraction(lanes.b, t)
     fraction = horner(lanes, r, (1.0, *SHORT_2))
@@ -281,7 +281,7 @@ def _less_multiple_of_ln2(lanes: LaneArithmetic, x: Value, n: Value) -> Value:
 
 def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
     """e^r; for floats by one chain, whose last sums add a tenth of an ulp."""
-    if lanes.accuracy.for_bfloat:
+    if lanes.accuracy.short:
         return horner(lanes, r, (1.0, *SHORT_E))
     if lanes.single and lanes.float_instructions is not None:
         return horner(lanes, r, (1.0, 1.0, *SINGLE.q))
@@ -302,7 +302,7 @@ def expm1_of_reduced_less_r(lanes: LaneArithmetic, r: Value) -> Value:
 
 def exp2(lanes: LaneArithmetic, x: Value) -> Value:
     """2^x, exact where x is an integer."""
-    if lanes.accuracy.for_bfloat and lanes.float_instructions is not None:
+    if lanes.accuracy.short and lanes.float_instructions is not None:
         return _short_power(lanes, lanes.float_instructions, away_from_zero(lanes, x))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, 1.0)
@@ -444,13 +444,13 @@ def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
 def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
     """The sigmoid of floats."""
     b, x, accuracy = lanes.b, away_from_zero(lanes, x), lanes.accuracy
-    flushes = accuracy.flushes_subnormals or accuracy.absolute
-    if accuracy.for_bfloat or accuracy.absolute:
+    flushes = accuracy.no_subnormals or accuracy.absolute
+    if accuracy.short or accuracy.absolute:
         t = lanes.at_least(lanes.mul(x, -LOG2_E), 2.0 - lanes.bias)
-        if not accuracy.flushes_subnormals:
+        if not accuracy.no_subnormals:
             t = lanes.at_most(t, lanes.bias - 2.0 if accuracy.absolute else _LARGEST_POWER)
         r = float_instructions.fraction(b, t)
-        n, coefficients = lanes.sub(t, r), (1.0, *(SHORT_2 if accuracy.for_bfloat else SINGLE.p))
+        n, coefficients = lanes.sub(t, r), (1.0, *(SHORT_2 if accuracy.short else SINGLE.p))
     else:
         x = lanes.at_most(lanes.at_least(x, SINGLE.lowest), _LARGEST_OF_SIGMOID)
         n, coefficients = round_to_step(lanes, x, -LOG2_E).number, _E_TO_MINUS_R
@@ -462,7 +462,7 @@ def _sigmoid_by_instructions(lanes: LaneArithmetic, float_instructions: FloatIns
     power = float_instructions.scale(b, horner(lanes, r, coefficients), n)
     total = lanes.add(power, 1.0)
     inverse = float_instructions.reciprocal(b, total)
-    if not accuracy.for_bfloat:
+    if not accuracy.short:
         factor, missing = (total, 1.0) if accuracy.absolute else (power, lanes.sub(1.0, inverse))
         missing = lanes.multiply_add(lanes.negative(inverse), factor, missing)
         inverse = lanes.multiply_add(missing, inverse, inverse)
@@ -538,7 +538,7 @@ def _short_tanh(lanes: LaneArithmetic, size: Value) -> Value:
 
 def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, size: Value) -> Value:
     """The hyperbolic tangent of floats from zero by the polynomial of the interval that they are in."""
-    table = SHORT_TANH_TABLE if lanes.accuracy.for_bfloat else TANH_TABLE
+    table = SHORT_TANH_TABLE if lanes.accuracy.short else TANH_TABLE
     size = lanes.at_most(size, table.highest)
     n = round_to_step(lanes, size, 1 / table.step)
     v = lanes.multiply_add(n.number, -table.step, size)

@@ -152,7 +152,7 @@ def _scaled(operands: DivisionOperands, case: DivisionCase) -> DivisionAttempt:
         fails = b.icmp("ugt", largest, words.word(greatest << fraction))
 
     def finish() -> list[Value]:
-        if lanes.accuracy.for_bfloat:
+        if lanes.accuracy.short:
             return _rounded_bfloats(operands, ratios)
         return _rounded(operands, list(zip(dividends, divisors, ratios, strict=True)))
 
@@ -227,7 +227,7 @@ def _unscaled(operands: DivisionOperands) -> DivisionAttempt:
         fails = b.binary("or", any_lane(words, is_large), any_lane(others, is_small))
 
     def finish() -> list[Value]:
-        if not lanes.accuracy.for_bfloat:
+        if not lanes.accuracy.short:
             return operands.signed(ratios)
         half = 1 << (lanes.fraction - narrow.fraction - 1)
         nearest = [lanes.from_bits(lanes.integer_op("add", lanes.bits(ratio), half)) for ratio in ratios]
@@ -238,7 +238,7 @@ def _unscaled(operands: DivisionOperands) -> DivisionAttempt:
 
 def scale_exponent(lanes: LaneArithmetic) -> int:
     """The exponent k of the scale: t may be 2^17 times as large as a quotient of bfloats, otherwise twice."""
-    return 84 if lanes.accuracy.for_bfloat else 100 if lanes.single else 900
+    return 84 if lanes.accuracy.short else 100 if lanes.single else 900
 
 
 def raised_magnitude(lanes: LaneArithmetic, x: Value, exponent: int) -> Value:
@@ -291,7 +291,7 @@ def _rounded_where_small(
     The remainder is zero elsewhere, as that of tiny numbers may be subnormal.
     """
     addend = lanes.choose(is_small, magic, 0.0)
-    if lanes.accuracy.for_bfloat:
+    if lanes.accuracy.short:
         total = lanes.add(quotient, addend)
     else:
         dividend, by = (lanes.choose(is_small, x, 0.0) for x in division)

@@ -20,8 +20,8 @@ numbers may be zero, too: 1 + tanh u, rounded to float, has none.
 A matrix product is an operation like others. A product of floats and a sum that uses it may be fused.
 
 What the program rounds by itself stays rounded: results of conversions to bfloat. A conversion that only ends a
-function computed in float (`!tlx.result`) is dropped where an error of 2^-14 is allowed. A `bitcast` takes the bits of
-the rounded value.
+function computed in float (`!tlx.function_result`) is dropped where an error of 2^-14 is allowed. A `bitcast` takes the
+bits of the rounded value.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _error_factors(nodes: Sequence[Node]) -> list[float]:
 def _may_keep_float(nodes: Sequence[Node], number: int, error_factor: float) -> bool:
     """Whether a node rounds the result of a function of bfloat, computed in float, that need not be rounded."""
     node = nodes[number]
-    if node.element != BFLOAT or not isinstance(node, InstructionNode) or not node.operation.ends_function:
+    if node.element != BFLOAT or not isinstance(node, InstructionNode) or not node.operation.is_function_result:
         return False
     return nodes[node.operands[0]].element == FLOAT and error_factor <= _MOST_USES_OF_SHORT
 
@@ -206,7 +206,7 @@ class _Widening:
     def _widened(self, number: int, node: InstructionNode | UnaryNode) -> Node:
         name = _name(node).removeprefix("llvm.")
         if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
-            return UnaryNode(FLOAT, name, self._operands(node), Accuracy(for_bfloat=True))
+            return UnaryNode(FLOAT, name, self._operands(node), Accuracy(short=True))
         if isinstance(node, InstructionNode) and name in _CONTRACTED:
             flags = tuple(dict.fromkeys((*node.operation.flags, "contract")))
             return InstructionNode(FLOAT, replace(node.operation, flags=flags), self._operands(node))
@@ -227,7 +227,7 @@ class _Widening:
         """The old node 1 + tanh u, from the old node u."""
         argument = self._as_float(u)
         is_short = self.error_factors[number] <= _MOST_USES_OF_SHORT
-        accuracy = Accuracy(for_bfloat=is_short, flushes_subnormals=is_short, absolute=not is_short)
+        accuracy = Accuracy(short=is_short, no_subnormals=is_short, absolute=not is_short)
         sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), accuracy))
         result = self._times(sigmoid, 2.0)
         self.halves[result] = sigmoid

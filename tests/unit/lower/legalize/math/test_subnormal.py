@@ -99,7 +99,7 @@ def test_no_subnormal_numbers_in_arithmetic(name: str, element: FloatType, targe
 @pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
 @pytest.mark.parametrize("name", FLAT)
 def test_none_for_results_of_16_bits(name: str, target: Target) -> None:
-    text, size = instrumented(name, FLOAT, target, Accuracy(for_bfloat=True))
+    text, size = instrumented(name, FLOAT, target, Accuracy(short=True))
     machine, lanes = Machine(parse(text)), lanes_of(target, FLOAT)
     sizes = np.linspace(80, 500, 16 * lanes)
     x = np.concatenate([sizes, -sizes]).astype(np.float32)
