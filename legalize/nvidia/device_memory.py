@@ -80,7 +80,7 @@ class DeviceMemory:
         offsets, size = _layout(sizes)
         keeps = not captured and size <= (_OTHER_BLOCK_BYTES if stream else _BLOCK_BYTES)
         blocks = self._blocks_of(stream) if keeps else None
-        block = None if blocks is None else self._left(blocks, size, stream)
+        block = None if blocks is None else self._take_block(blocks, size, stream)
         if block is None:
             block = _Block(self.allocate(size, stream), size)
         base = block.address
@@ -89,8 +89,8 @@ class DeviceMemory:
     def release(self, temporaries: Temporaries, stream: int) -> None:
         """Leave the block to the stream's next call, or free it."""
         block = _Block(temporaries.addresses[0], temporaries.size)
-        if temporaries.left is not None:
-            temporaries.left.append(block)
+        if temporaries.free_blocks is not None:
+            temporaries.free_blocks.append(block)
         else:
             self.free(block.address, stream)
 
@@ -112,7 +112,7 @@ class DeviceMemory:
             blocks = self._blocks.setdefault(int(number), [])
         return blocks
 
-    def _left(self, blocks: list[_Block], size: int, stream: int) -> _Block | None:
+    def _take_block(self, blocks: list[_Block], size: int, stream: int) -> _Block | None:
         """A block that an earlier call in the stream has left; one that is too small is freed."""
         try:
             block = blocks.pop()

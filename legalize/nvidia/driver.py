@@ -198,7 +198,7 @@ class NvidiaCode:
         interface = getattr(value, "__cuda_array_interface__", None)
         return None if interface is None else _from_interface(interface, value)
 
-    def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:
+    def address_and_layout(self, value: object, stream: int) -> tuple[int, Hashable] | None:
         """A tensor of PyTorch, of a type that `array` has seen, whose current stream is that one."""
         stream_of = _TENSORS.get(type(value))
         if stream_of is None:
@@ -217,21 +217,21 @@ class NvidiaCode:
             message = f"the array is on device {number}, and code runs on device {self._number}; copy it there first"
             raise TlxError(message)
 
-    def order(self, first: int, then: int) -> None:
-        """Order streams by an event."""
+    def wait_for_stream(self, stream: int, other: int) -> None:
+        """Wait for an event that is recorded in the other stream."""
         call, kinds = self._call, self._device.driver
         event = call("cuEventCreate", int(kinds.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         try:
-            call("cuEventRecord", event, first)
-            call("cuStreamWaitEvent", then, event, 0)
+            call("cuEventRecord", event, other)
+            call("cuStreamWaitEvent", stream, event, 0)
         finally:
             call("cuEventDestroy", event)
 
-    def wait_for(self, event: int, stream: int) -> None:
+    def wait_for_event(self, event: int, stream: int) -> None:
         """Wait by `cuStreamWaitEvent`."""
         self._call("cuStreamWaitEvent", stream, event, 0, about=f"event {event:#x}")
 
-    def record(self, event: int, stream: int) -> None:
+    def record_event(self, event: int, stream: int) -> None:
         """Record by `cuEventRecord`."""
         self._call("cuEventRecord", event, stream, about=f"event {event:#x}")
 
@@ -255,7 +255,7 @@ class NvidiaCode:
         """Copy by `cuMemcpyHtoDAsync`, which may read pinned memory after it has returned."""
         self._call("cuMemcpyHtoDAsync", address, host, size, stream)
 
-    def wait(self, stream: int) -> None:
+    def synchronize(self, stream: int) -> None:
         """Wait by `cuStreamSynchronize`."""
         self._call("cuStreamSynchronize", stream)
 
@@ -267,7 +267,7 @@ class NvidiaCode:
         """Copy by `cuMemcpyDtoDAsync`."""
         self._call("cuMemcpyDtoDAsync", address, source, size, stream)
 
-    def seconds(self, work: Callable[[], object]) -> float:
+    def time(self, work: Callable[[], object]) -> float:
         """By two events."""
         call = self._call
         events = [call("cuEventCreate", 0) for _ in range(2)]

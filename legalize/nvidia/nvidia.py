@@ -42,7 +42,7 @@ _GRID: Final = GridUnit(
     shared_bytes=163 << 10,
     reserved_bytes=1 << 10,
     registers=64 << 10,
-    group=8,
+    raster_rows=8,
     products=(BF16, F16, *BYTES, F64),
     tf32_products=(TF32,),
     costs=GridCosts(scalar_rate=64, copied_bytes=40, shared_bytes=128, memory_bytes=12, block=1500, kernel=5000),
@@ -61,7 +61,7 @@ _HOPPER: Final = replace(
     products=(BF16_GROUP, F16_GROUP, *BYTE_GROUPS, F64_WIDE, *_GRID.products),
     tf32_products=(TF32_GROUP, TF32),
     fp8_products=FP8_GROUPS,
-    costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25, mapping=700),
+    costs=replace(_GRID.costs, scalar_rate=128, copied_bytes=50, memory_bytes=25, tensor_map=700),
     copies=TensorMemoryAccelerator(),
 )
 

@@ -20,7 +20,7 @@ _REGISTERS: Final = 4
 _TYPES: Final = {"bfloat": "bf16", "half": "f16"}
 
 
-def multiply_held(
+def multiply_from_registers(
     b: Builder,
     product: GroupProduct,
     acc: Sequence[Value],

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import FLOAT, I32, I64, VOID, PointerType, StructType
 from tlx.ir.values import Value, const_int
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
-from tlx.legalize.nvidia.register_operands import multiply_held
+from tlx.legalize.nvidia.register_operands import multiply_from_registers
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 from tlx.target.hardware import Sign
 
@@ -79,7 +79,7 @@ class WarpgroupOperations:
         lines.append("wgmma.commit_group.sync.aligned;")
         return _with_sums(b, "\\0A".join(lines), acc, descriptors)
 
-    def multiply_held(
+    def multiply_from_registers(
         self,
         b: Builder,
         product: GroupProduct,
@@ -90,7 +90,7 @@ class WarpgroupOperations:
     ) -> list[Value]:
         """wgmma.mma_async with A in registers."""
         descriptors = [_descriptor(b, operand) for operand in rhs]
-        return multiply_held(b, product, acc, lhs, descriptors, (columns, rhs[0].k_lines))
+        return multiply_from_registers(b, product, acc, lhs, descriptors, (columns, rhs[0].k_lines))
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""

@@ -335,18 +335,18 @@ class Emulator:
         element = {"float32": "float", "bfloat16": "bfloat", "float16": "half", "int32": "i32"}[array.dtype.name]
         return DeviceArray(address, array.shape, array.strides, element, array.itemsize, array)
 
-    def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:  # noqa: ARG002
+    def address_and_layout(self, value: object, stream: int) -> tuple[int, Hashable] | None:  # noqa: ARG002
         """None."""
         return None
 
-    def order(self, first: int, then: int) -> None:
+    def wait_for_stream(self, stream: int, other: int) -> None:
         """Nothing: each call waits for its kernels."""
 
-    def wait_for(self, event: int, stream: int) -> None:
+    def wait_for_event(self, event: int, stream: int) -> None:
         """Note it."""
         self.events.append(f"wait for {event} in {stream}")
 
-    def record(self, event: int, stream: int) -> None:
+    def record_event(self, event: int, stream: int) -> None:
         """Note it."""
         self.events.append(f"record {event} in {stream}")
 
@@ -389,14 +389,14 @@ class Emulator:
         """Copy."""
         ctypes.memmove(host, address, size)
 
-    def wait(self, stream: int) -> None:
+    def synchronize(self, stream: int) -> None:
         """Nothing: everything is complete."""
 
     def copy(self, address: int, source: int, size: int, stream: int) -> None:  # noqa: ARG002
         """Copy."""
         ctypes.memmove(address, source, size)
 
-    def seconds(self, work: Callable[[], object]) -> float:
+    def time(self, work: Callable[[], object]) -> float:
         """The time on this CPU."""
         start = time.perf_counter()
         work()

@@ -354,7 +354,7 @@ class CopyRecorder:
     def download(self, host: int, address: int, size: int, stream: int) -> None:  # noqa: ARG002
         self.downloads.append(range(host - self.begin, host - self.begin + size))
 
-    def wait(self, stream: int) -> None: ...
+    def synchronize(self, stream: int) -> None: ...
 
 
 def copies_of(

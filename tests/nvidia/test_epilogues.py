@@ -18,7 +18,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I32, I64, PTR, Type, bytes_of
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.triples import with_platform
-from tlx.lower.to_blocks.epilogue import ResultPart
+from tlx.lower.to_blocks.products.epilogue import ResultPart
 
 BF16 = ml_dtypes.bfloat16
 Run = Callable[..., list[Any]]

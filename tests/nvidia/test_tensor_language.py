@@ -140,7 +140,7 @@ def test_a_layout_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator(monkeypatch)
     described, find = list[object](), Emulator.array
 
-    def quick(self: Emulator, value: OnDevice, stream: int) -> tuple[int, Hashable]:  # noqa: ARG001
+    def address_and_layout(self: Emulator, value: OnDevice, stream: int) -> tuple[int, Hashable]:  # noqa: ARG001
         array = value.array
         return int(array.ctypes.data), (array.dtype, array.shape, array.strides)
 
@@ -148,7 +148,7 @@ def test_a_layout_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         described.append(value)
         return find(self, value, stream)
 
-    monkeypatch.setattr(Emulator, "quick", quick)
+    monkeypatch.setattr(Emulator, "address_and_layout", address_and_layout)
     monkeypatch.setattr(Emulator, "array", array)
     kernel = tl.compile(FOREACH).run
     x, y = (np.zeros(shape, np.float32, order="F") for shape in ((64, 3), (40, 5)))

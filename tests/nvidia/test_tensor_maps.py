@@ -31,7 +31,7 @@ def product(x: Any, y: Any) -> Any:
 def mapped(multiprocessors: int) -> dict[str, Any]:
     """Options of a machine whose copies by tensor maps are always faster."""
     grid = with_grids().grids["sm_90a"]
-    costs = replace(grid.costs, mapping=-(10**6))
+    costs = replace(grid.costs, tensor_map=-(10**6))
     return {"processor": "sm_90a", "multiprocessors": multiprocessors, "costs": costs}
 
 

@@ -174,12 +174,12 @@ class Temporaries(NamedTuple):
     Attributes:
         addresses: Where each of them is.
         size: Bytes of the block in which they are.
-        left: Blocks that are left to later calls, to which this one is added; None if it is freed.
+        free_blocks: The blocks for later calls, to which this one is added; None if it is freed.
     """
 
     addresses: tuple[int, ...]
     size: int
-    left: list[Any] | None = None
+    free_blocks: list[Any] | None = None
 
 
 class DeviceCode(Protocol):
@@ -207,8 +207,8 @@ class DeviceCode(Protocol):
         """
         ...
 
-    def quick(self, value: object, stream: int) -> tuple[int, Hashable] | None:
-        """The address of an array, and what determines its elements, shape and strides, if that is known quickly.
+    def address_and_layout(self, value: object, stream: int) -> tuple[int, Hashable] | None:
+        """The address of an array, and what determines its elements, shape and strides; None if `array` has to tell.
 
         Args:
             value: The object.
@@ -216,15 +216,15 @@ class DeviceCode(Protocol):
         """
         ...
 
-    def order(self, first: int, then: int) -> None:
-        """Have what is launched in the stream `then` wait for what has been launched in the stream `first`."""
+    def wait_for_stream(self, stream: int, other: int) -> None:
+        """Have what is launched in a stream wait for what has been launched in another one."""
         ...
 
-    def wait_for(self, event: int, stream: int) -> None:
+    def wait_for_event(self, event: int, stream: int) -> None:
         """Have what is launched in the stream wait for an event, given by its handle."""
         ...
 
-    def record(self, event: int, stream: int) -> None:
+    def record_event(self, event: int, stream: int) -> None:
         """Record an event behind what has been launched in the stream."""
         ...
 
@@ -254,14 +254,14 @@ class DeviceCode(Protocol):
         ...
 
     def upload(self, address: int, host: int, size: int, stream: int) -> None:
-        """Start to copy bytes to the device, which `wait` completes."""
+        """Start to copy bytes to the device, which `synchronize` completes."""
         ...
 
     def download(self, host: int, address: int, size: int, stream: int) -> None:
-        """Start to copy bytes from the device, which `wait` completes."""
+        """Start to copy bytes from the device, which `synchronize` completes."""
         ...
 
-    def wait(self, stream: int) -> None:
+    def synchronize(self, stream: int) -> None:
         """Wait until all that was launched in the stream is complete."""
         ...
 
@@ -269,7 +269,7 @@ class DeviceCode(Protocol):
         """Copy bytes within the device."""
         ...
 
-    def seconds(self, work: Callable[[], object]) -> float:
+    def time(self, work: Callable[[], object]) -> float:
         """Seconds between the device's begin and end of what some work launches in the default stream."""
         ...
 
@@ -432,7 +432,7 @@ class GroupOperations(Protocol):
         """Start the products of some steps along K; returns the sums, which are not complete yet."""
         ...
 
-    def multiply_held(
+    def multiply_from_registers(
         self,
         b: Builder,
         product: GroupProduct,
@@ -487,7 +487,7 @@ class GridCosts:
         memory_bytes: Bytes in a cycle from or to memory, its share of all multiprocessors'.
         block: Cycles of a block besides its stages: the first copies, and the epilogue.
         kernel: Cycles between two kernels.
-        mapping: Cycles of a block before copies by tensor maps arrive, more than before others do.
+        tensor_map: Cycles of a block before copies by tensor maps arrive, more than before others do.
     """
 
     scalar_rate: int
@@ -496,7 +496,7 @@ class GridCosts:
     memory_bytes: int
     block: int
     kernel: int
-    mapping: int = 0
+    tensor_map: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,7 +512,7 @@ class GridUnit:
         shared_bytes: Bytes of shared memory that a block may have.
         reserved_bytes: Bytes of shared memory that each block takes besides its own.
         registers: Registers of a multiprocessor, of 32 bits.
-        group: Rows of tiles that consecutive blocks share, so that operands stay in L2.
+        raster_rows: Rows of tiles that consecutive blocks compute column by column, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
         tf32_products: Products of floats whose last 13 bits are ignored, preferred where the options allow it.
         fp8_products: Products of 8-bit floats with sums of fewer bits than floats have, likewise.
@@ -530,7 +530,7 @@ class GridUnit:
     shared_bytes: int
     reserved_bytes: int
     registers: int
-    group: int
+    raster_rows: int
     products: tuple[FragmentProduct | GroupProduct, ...]
     tf32_products: tuple[FragmentProduct | GroupProduct, ...]
     costs: GridCosts

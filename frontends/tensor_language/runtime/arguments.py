@@ -109,7 +109,7 @@ class Binder:
         parameters: Its C parameters.
 
     Attributes:
-        known: Cached extents and strides, by `common_layout`, or as `DeviceFunction.quick` gives it.
+        known: Cached extents and strides, by `common_layout`, or as `DeviceFunction.address_and_layout` gives it.
         flags: Flags that an array must have in addition to a known layout.
         align: Its alignment in bytes.
     """
@@ -139,9 +139,9 @@ class Binder:
         Raises:
             ArgumentError: It does not fit.
         """
-        quick = function.quick(value, copies.stream) if self._is_memref else None
-        if quick is not None and quick[1] in self.known and not quick[0] % self.align:
-            values = [quick[0], *self.known[quick[1]]]
+        found = function.address_and_layout(value, copies.stream) if self._is_memref else None
+        if found is not None and found[1] in self.known and not found[0] % self.align:
+            values = [found[0], *self.known[found[1]]]
             return lambda: values
         members = list(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else None
         known: dict[int, int] = {}
@@ -150,16 +150,16 @@ class Binder:
             array = None if one is None or isinstance(one, np.ndarray) else function.array_of(one, copies.stream)
             if array is None:
                 return cast("Any", one)
-            copies.take(array)
+            copies.use(array)
             view = as_numpy(array)
             known[array_address(view)] = array.address
             return view
 
         value = standing_for(value) if members is None else [standing_for(member) for member in members]
         bound = bind(self._place, value, offset)
-        if quick is not None:
-            self._remember(quick[1], [bound.values[key] for key in self._keys])
-        copies.keep.append(bound)
+        if found is not None:
+            self._remember(found[1], [bound.values[key] for key in self._keys])
+        copies.references.append(bound)
         for array in bound.keep:
             if array is not None and array_address(array) not in known:
                 copies.add(array, written=self._place.written, whole=self._moves(offset))
@@ -174,9 +174,9 @@ class Binder:
                 if key[0] == "pointer":
                     one = address_of(bound.keep[0] if bound.keep else None)
                 elif key[0] == "pointers" and isinstance(one, np.ndarray):
-                    one = copies.table(np.array([address_of(member) for member in bound.keep], np.uintp))
+                    one = copies.copy_read_only(np.array([address_of(member) for member in bound.keep], np.uintp))
                 elif key[0] in ("shapes", "strides") and isinstance(one, np.ndarray):
-                    one = copies.table(cast("Array", one))
+                    one = copies.copy_read_only(cast("Array", one))
                 values.append(one)
             return values
 
@@ -262,10 +262,10 @@ def _group(place: ArgumentPlace, type_: GroupType, value: Any, offset: int) -> B
     addresses: list[int] = []
     extents: list[_Extents] = []
     checked: dict[Any, _Extents] = {}
-    quick = not offset and not _alignment(place)
+    is_aligned = not offset and not _alignment(place)
     flags = ALIGNED | (WRITEABLE if place.written else 0)
     for k, member in enumerate(members):
-        alike = quick and type(member) is np.ndarray and member.flags.num & flags == flags
+        alike = is_aligned and type(member) is np.ndarray and member.flags.num & flags == flags
         key = common_layout(member) if alike else None
         member_extents = checked.get(key)
         if member_extents is None:

@@ -54,7 +54,7 @@ class OwnedArray:
         array: Array = np.empty(self.shape, self.dtype)
         with self._code.current():
             self._code.download(array_address(array), self.address, self.nbytes, self.stream)
-            self._code.wait(self.stream)
+            self._code.synchronize(self.stream)
         return array if dtype is None else array.astype(dtype)
 
     @property
@@ -70,10 +70,10 @@ class OwnedArray:
         data: Array = np.ascontiguousarray(source)
         with self._code.current():
             self._code.upload(self.address, array_address(data), self.nbytes, self.stream)
-            self._code.wait(self.stream)
+            self._code.synchronize(self.stream)
 
-    def quick(self, stream: int) -> tuple[int, Hashable] | None:
-        """As `DeviceCode.quick`."""
+    def address_and_layout(self, stream: int) -> tuple[int, Hashable] | None:
+        """As `DeviceCode.address_and_layout`."""
         return (self.address, (self.dtype, self.shape)) if stream == self.stream else None
 
     @property

@@ -46,11 +46,11 @@ class LaunchFrame:
         device: The code.
 
     Attributes:
-        records: Whether calls are recorded: there are several kernels, and all that they are passed is addresses.
+        records_calls: Whether calls are recorded: there are several kernels, and all that they are passed is addresses.
     """
 
     def __init__(self, function: FunctionLaunches, device: DeviceCode) -> None:
-        self._device, self._launches = device, list[_FilledLaunch]()
+        self._device, self._launches = device, list[_BoundLaunch]()
         self._counts: dict[object, int] = {}
         self._least_count = _REPEATED
         self._recorded: dict[object, Callable[[int], None]] = {}
@@ -60,20 +60,20 @@ class LaunchFrame:
             pointers = (ctypes.c_void_p * len(cells))(
                 *(None if isinstance(cell, _MapCell) else ctypes.addressof(cell) for cell in cells)
             )
-            filled = _FilledLaunch(launch, pointers, [], [], [])
+            bound = _BoundLaunch(launch, pointers, [], [], [])
             for number, (argument, cell) in enumerate(zip(launch.arguments, cells, strict=True)):
                 place = argument.parameter or 0 if argument.temporary is None else count + argument.temporary
                 if argument.offset is None:
-                    filled.numbers.append((cell, place))
+                    bound.numbers.append((cell, place))
                 elif argument.map is None:
-                    filled.addresses.append((cell, place, argument.offset))
+                    bound.addresses.append((cell, place, argument.offset))
                 else:
-                    filled.maps.append((number, cell, place, argument.offset))
-            self._launches.append(filled)
+                    bound.maps.append((number, cell, place, argument.offset))
+            self._launches.append(bound)
         has_numbers = any(launch.numbers or not isinstance(launch.launch.grid, int) for launch in self._launches)
         places = {place for launch in self._launches for _, place, _ in launch.addresses}
         places |= {place for launch in self._launches for *_, place, _ in launch.maps}
-        self.records = device.has_default_stream and len(self._launches) > 1 and bool(places) and not has_numbers
+        self.records_calls = device.has_default_stream and len(self._launches) > 1 and bool(places) and not has_numbers
         self._addresses_in: Callable[[Sequence[Any]], object] = itemgetter(*places or (0,))
 
     def launch(self, values: Sequence[Any], stream: int) -> None:
@@ -93,7 +93,7 @@ class LaunchFrame:
             if blocks:
                 self._device.launch(launch, blocks, pointers, stream)
 
-    def repeat(self, values: Sequence[Any], stream: int) -> None:
+    def launch_recorded(self, values: Sequence[Any], stream: int) -> None:
         """Launch the kernels, as they were recorded if calls with these addresses were."""
         addresses = self._addresses_in(values)
         recorded = self._recorded.get(addresses)
@@ -116,10 +116,10 @@ class LaunchFrame:
         try:
             self._recorded[addresses] = self._device.capture(partial(self.launch, values))
         except TlxError:
-            self.records = False  # the call itself has been made
+            self.records_calls = False  # the call itself has been made
 
 
-class _FilledLaunch(NamedTuple):
+class _BoundLaunch(NamedTuple):
     """A launch with memory for its arguments, whose values are at places of a list that each call makes.
 
     Attributes:

@@ -101,7 +101,7 @@ class DeviceFunction(CompiledFunction):
             values, others = self._values(arguments, 0)
             self._complete(values, others, arguments, copies)
             work = self._device.capture(lambda stream: self._launch(values, stream))
-        return CapturedCall(self._device, work, [*arguments, *copies.keep])
+        return CapturedCall(self._device, work, [*arguments, *copies.references])
 
     def _values(self, arguments: Sequence[Any], stream: int) -> tuple[list[Any], list[int]]:
         """The values of the parameters, numbers and addresses on the device, as far as they are known quickly.
@@ -112,7 +112,7 @@ class DeviceFunction(CompiledFunction):
         """
         values, others = list(arguments), list[int]()
         for number, known in self._pointers:
-            array = self.quick(values[number], stream)
+            array = self.address_and_layout(values[number], stream)
             if array is not None and array[1] in known and not array[0] % ALIGNMENT:
                 values[number] = array[0]
             else:
@@ -141,9 +141,9 @@ class DeviceFunction(CompiledFunction):
             if layout not in self._known[number] or array.address % ALIGNMENT:
                 _check(number, parameter, array)
                 self._remember(number, layout)
-            if (quick := self.quick(value, copies.stream)) is not None:
-                self._remember(number, quick[1])
-            copies.take(array)
+            if (found := self.address_and_layout(value, copies.stream)) is not None:
+                self._remember(number, found[1])
+            copies.use(array)
             values[number] = array.address
         for number, data in host:
             values[number] = address = copies.address_of(data)
@@ -163,9 +163,13 @@ class DeviceFunction(CompiledFunction):
         """The array of the device that an object is, for use in a stream; None if it is another object."""
         return value.description if isinstance(value, OwnedArray) else self._device.array(value, stream)
 
-    def quick(self, value: Any, stream: int) -> tuple[int, Hashable] | None:
-        """As `DeviceCode.quick`, also for arrays that calls have returned."""
-        return value.quick(stream) if type(value) is OwnedArray else self._device.quick(value, stream)
+    def address_and_layout(self, value: Any, stream: int) -> tuple[int, Hashable] | None:
+        """As `DeviceCode.address_and_layout`, also for arrays that calls have returned."""
+        return (
+            value.address_and_layout(stream)
+            if type(value) is OwnedArray
+            else self._device.address_and_layout(value, stream)
+        )
 
     def on_device(self, array: Array, stream: object = None) -> OwnedArray:
         """A copy of an array of numpy in the device's memory."""
@@ -214,8 +218,8 @@ class DeviceFunction(CompiledFunction):
         except IndexError:
             frame = LaunchFrame(self._launches, self._device)
         try:
-            if frame.records and not captured:
-                frame.repeat(values, stream)
+            if frame.records_calls and not captured:
+                frame.launch_recorded(values, stream)
             else:
                 frame.launch(values, stream)
         finally:

@@ -32,7 +32,7 @@ class HostCopies:
 
     Attributes:
         stream: The stream.
-        keep: Objects that must live until the end.
+        references: Objects that must live until the end.
     """
 
     def __init__(self, device: DeviceCode, stream: int) -> None:
@@ -40,16 +40,16 @@ class HostCopies:
         self._added: list[_HostSpan] = []
         self._distances: dict[int, int] | None = None  # from an address on the host to that on the device
         self._allocated: list[int] = []
-        self._others: list[int] = []
-        self.keep: list[object] = []
+        self._other_streams: list[int] = []
+        self.references: list[object] = []
 
-    def take(self, array: DeviceArray) -> None:
+    def use(self, array: DeviceArray) -> None:
         """Use an array of the device until the end."""
-        self.keep.append(array.owner)
+        self.references.append(array.owner)
         other = array.stream
-        if other is not None and other != self.stream and other not in self._others:
-            self._device.order(other, self.stream)
-            self._others.append(other)
+        if other is not None and other != self.stream and other not in self._other_streams:
+            self._device.wait_for_stream(self.stream, other)
+            self._other_streams.append(other)
 
     def add(self, array: Array, *, written: bool, whole: bool = False) -> None:
         """Note an array to be copied, before the first `address_of`.
@@ -61,7 +61,7 @@ class HostCopies:
         """
         low, high = memory_bounds(array) if whole else _extent(array)
         self._added.append(_HostSpan(low, high, len(self._added), array_address(array), written))
-        self.keep.append(array)
+        self.references.append(array)
 
     def address_of(self, array: Array) -> int:
         """The address on the device of the first element of an array that was added."""
@@ -70,9 +70,9 @@ class HostCopies:
         address = array_address(array)
         return address + self._distances[address]
 
-    def table(self, array: Array) -> int:
+    def copy_read_only(self, array: Array) -> int:
         """The address of a copy of an array that was not added, and that the kernels only read."""
-        self.keep.append(array)
+        self.references.append(array)
         return array_address(array) + self._copy(array_address(array), array_address(array) + array.nbytes)
 
     def _copied(self) -> dict[int, int]:
@@ -102,8 +102,8 @@ class HostCopies:
                 distances = self._distances or {}
                 for low, high, distance in {(s.low, s.high, distances[s.address]) for s in self._added if s.written}:
                     self._device.download(low, low + distance, high - low, self.stream)
-                for other in self._others:
-                    self._device.order(self.stream, other)
+                for other in self._other_streams:
+                    self._device.wait_for_stream(other, self.stream)
                 failed = False
         finally:
             for address in self._allocated:
@@ -111,7 +111,7 @@ class HostCopies:
                     self._device.free(address, self.stream)
             if self._allocated:
                 with suppress(TlxError) if failed else nullcontext():
-                    self._device.wait(self.stream)
+                    self._device.synchronize(self.stream)
 
 
 class _HostSpan(NamedTuple):

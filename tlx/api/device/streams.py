@@ -96,8 +96,8 @@ def between_events(code: DeviceCode, stream: int, wait_for: object, record: obje
         raise ArgumentError("record: the event has no handle yet; PyTorch creates it when it is first recorded")
     with code.current():
         for event in filter(None, first):  # PyTorch's have no handle, 0, until they are recorded
-            code.wait_for(event, stream)
+            code.wait_for_event(event, stream)
     yield
     with code.current():
         for event in last:
-            code.record(event, stream)
+            code.record_event(event, stream)

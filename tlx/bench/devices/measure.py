@@ -128,7 +128,7 @@ def _seconds(code: DeviceCode, call: Call, count: int) -> float:
             call()
 
     with code.current():
-        return max(code.seconds(repeated) / count, 1e-9)
+        return max(code.time(repeated) / count, 1e-9)
 
 
 def _once(code: DeviceCode, call: Call) -> float:

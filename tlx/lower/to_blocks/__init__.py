@@ -19,6 +19,8 @@ from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.operations import ElementwiseOp
+from tlx.lower.to_blocks.attention.kernel import attention_grid_kernel
+from tlx.lower.to_blocks.attention.match import Attention, AttentionMatch
 from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import AffinePointer, HostFunction, HostTree
 from tlx.lower.to_blocks.kernel import (
@@ -28,10 +30,8 @@ from tlx.lower.to_blocks.kernel import (
     is_for_threads,
     thread_function_kernel,
 )
-from tlx.lower.to_blocks.memory import is_memory_call
-from tlx.lower.to_blocks.product import product_grid_kernels
-from tlx.lower.to_blocks.rows.attention import attention_grid_kernel
-from tlx.lower.to_blocks.rows.attention_match import Attention, AttentionMatch
+from tlx.lower.to_blocks.memory_operations import is_memory_call
+from tlx.lower.to_blocks.products.kernel import product_grid_kernels
 from tlx.lower.to_blocks.rows.reduction import reduction_grid_kernel
 from tlx.lower.to_blocks.rows.row_fusion import row_fusion_grid_kernel
 from tlx.lower.to_tiles.match import Match

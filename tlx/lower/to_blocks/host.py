@@ -31,10 +31,9 @@ from tlx.ir.tensors.inference import TensorOp, analyse
 from tlx.ir.types import PointerType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, size_of
-from tlx.lower.to_blocks.loops import MOST_REPEATED, bounds_of, index_of, is_repeated
-from tlx.lower.to_blocks.memory import PlainStores, is_memory_call, match_memory_call, refused
-from tlx.lower.to_blocks.rows.attention_match import AttentionSearch
-from tlx.lower.to_blocks.rows.attention_plan import has_attention_kernel
+from tlx.lower.to_blocks.attention.match import AttentionSearch
+from tlx.lower.to_blocks.attention.plan import has_attention_kernel
+from tlx.lower.to_blocks.memory_operations import PlainStores, host_error, is_memory_call, match_memory_call
 from tlx.lower.to_blocks.rows.row_fusion import has_one_stride, private_rows
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
 from tlx.lower.to_tiles.problem import RowFusion
@@ -50,6 +49,9 @@ _WITHOUT_MEMORY: Final = frozenset(
     "bitcast phi insertelement shufflevector extractelement fadd fsub fmul fdiv fneg fptrunc fpext fcmp sitofp uitofp "
     "fptosi fptoui alloca br unreachable freeze frem inttoptr".split()
 )
+_PHI_OPERANDS: Final = 4
+_MOST_REPEATED: Final = 1024
+"""Most iterations whose kernels are launched one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,8 @@ class HostFunction:
         self.copies: dict[str, tuple[str, ...]] = {}
         self.aliases = AliasAnalysis(self.module, self.function, self.loops.flow)
         self.plain_stores = PlainStores(self.aliases)
-        self._repeated = {loop.header: loop for loop in self.loops.loops if is_repeated(self.loops, loop)}
-        self._indices = dict.fromkeys(map(index_of, self._repeated.values()), 0)
+        self._repeated = {loop.header: loop for loop in self.loops.loops if _is_repeated(self.loops, loop)}
+        self._indices = dict.fromkeys(map(_index_of, self._repeated.values()), 0)
 
     def trees(self) -> list[HostTree]:
         """The trees, in order.
@@ -203,14 +205,14 @@ class HostFunction:
             loop = self._repeated.get(block.name)
             if block.name in passed:
                 continue
-            if loop is None or index_of(loop) in indices:
+            if loop is None or _index_of(loop) in indices:
                 yield block, indices
                 continue
             body = [inner for inner in blocks if inner.name in loop.blocks]
             passed |= loop.blocks
-            bounds = bounds_of(loop)
+            bounds = _bounds_of(loop)
             for iteration in range(loop.trips):
-                yield from self._sequence(body, {**indices, index_of(loop): bounds.start + iteration * bounds.step})
+                yield from self._sequence(body, {**indices, _index_of(loop): bounds.start + iteration * bounds.step})
 
     def _match(self, snapshot: FunctionSnapshot, stores: dict[int, TensorOp], instruction: Instruction) -> Match | None:
         """The tree that an instruction stores; None for one that does not write memory."""
@@ -225,7 +227,7 @@ class HostFunction:
     def _check(self) -> None:
         latches = {loop.latch.name: loop for loop in self.loops.independent if loop.latch is not None}
         latches |= {loop.latch.name: loop for loop in self._repeated.values() if loop.latch is not None}
-        few = {loop.header for loop in self._repeated.values() if self._count(loop) <= MOST_REPEATED}
+        few = {loop.header for loop in self._repeated.values() if self._count(loop) <= _MOST_REPEATED}
         known = {loop.header for loop in self.loops.independent} | few
         headers = {loop.header for loop in self.loops.loops} - known
         for block in self.function.blocks:
@@ -233,7 +235,7 @@ class HostFunction:
                 self._check_instruction(instruction)
             last = block.terminator
             if block.name in headers:
-                raise refused(
+                raise host_error(
                     "a loop whose iterations depend on each other",
                     block.instructions[0],
                     "write it as a tensor operation, such as a scan or a reduction, or run the loop on the processor",
@@ -243,7 +245,7 @@ class HostFunction:
                 and block.name not in latches
                 and not self._checks_allocation(last.operands[0])
             ):
-                raise refused(
+                raise host_error(
                     "a branch that depends on run-time values",
                     last,
                     "compute both sides and choose by a select of vectors, or branch in the caller",
@@ -274,7 +276,7 @@ class HostFunction:
         if instruction.opcode == "ret" and not instruction.operands:
             return
         if instruction.opcode == "ret":
-            raise refused("a result that is returned", instruction, "store it to memory that the caller passes")
+            raise host_error("a result that is returned", instruction, "store it to memory that the caller passes")
         if callee in _ALLOCATORS:
             self._allocate(instruction)
         elif is_memory_call(instruction) or self.plain_stores.match(instruction) is not None:
@@ -288,22 +290,22 @@ class HostFunction:
                 at = next((reader for reader in (instruction, *readers) if reader.span is not None), instruction)
                 is_element = at.opcode == "extractelement"
                 what = "an element of a tensor, as a number," if is_element else "a value that is read from memory"
-                raise refused(what, at, "store or broadcast a tensor of one element instead")
+                raise host_error(what, at, "store or broadcast a tensor of one element instead")
             if not is_elementwise:
                 what = f"a call of @{callee}" if instruction.opcode == "call" else f"'{instruction.opcode}'"
-                raise refused(what, instruction, "keep such code in a function of its own, for the processor")
+                raise host_error(what, instruction, "keep such code in a function of its own, for the processor")
 
     def _allocate(self, instruction: Instruction) -> None:
         assert instruction.result is not None
         if instruction.opcode == "alloca":
             size = size_of(instruction.source_type)
             if size is None:
-                raise refused("a temporary of a type without a size", instruction, "give it a type of constant size")
+                raise host_error("a temporary of a type without a size", instruction, "give it a type of constant size")
             self.temporaries[instruction.result] = size
             return
         size = instruction.args[-1]
         if not isinstance(size, ConstInt):
-            raise refused(
+            raise host_error(
                 "a temporary whose size is known only at run time", instruction, "have the caller pass the memory"
             )
         self.temporaries[instruction.result] = size.value
@@ -322,16 +324,16 @@ class HostFunction:
             LoweringError: The memory is no temporary, or other loops write it as well.
         """
         linear = self._linear(pointer, match.store)
-        shared = [loop for loop in around if index_of(loop) not in dict(linear.factors)]
+        shared = [loop for loop in around if _index_of(loop) not in dict(linear.factors)]
         if not shared:
             return
         if linear.base not in self.temporaries:
-            raise refused(
+            raise host_error(
                 "memory that several iterations of a loop write", match.store, "give each iteration a part of its own"
             )
-        indices = tuple(index_of(loop) for loop in shared)
+        indices = tuple(_index_of(loop) for loop in shared)
         if self.copies.setdefault(linear.base, indices) != indices:
-            raise refused("a temporary that different loops write", match.store, "use a temporary for each loop")
+            raise host_error("a temporary that different loops write", match.store, "use a temporary for each loop")
 
     def _tree(self, match: Match, block: Block) -> HostTree:
         around, private = self.loops.around(block), dict[int, int]()
@@ -347,12 +349,12 @@ class HostFunction:
 
     def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> AffinePointer:
         linear = self._linear(pointer, match.store)
-        start = {index_of(loop): bounds_of(loop) for loop in around}
+        start = {_index_of(loop): _bounds_of(loop) for loop in around}
         factors = dict(linear.factors)
         copied = self.copies.get(linear.base, ())
         outside = [name for name in (*factors, *copied) if name not in start]
         if outside:
-            raise refused(
+            raise host_error(
                 "a temporary of a loop that is used outside of it", match.store, "have the caller pass the memory"
             )
         offset = linear.constant + sum(factor * start[name].start for name, factor in factors.items())
@@ -361,18 +363,18 @@ class HostFunction:
             size = self._rounded(linear.base)
             for name in reversed(copied):
                 steps[name] = steps.get(name, 0) + size
-                size *= next(loop.trips for loop in around if index_of(loop) == name)
+                size *= next(loop.trips for loop in around if _index_of(loop) == name)
         parameter = self.parameters.get(linear.base)
         temporary = linear.base if linear.base in self.temporaries else None
         constant = linear.base[1:] if linear.base.startswith("@") else None
         if parameter is None and temporary is None and constant is None:
-            raise refused(
+            raise host_error(
                 f"the pointer {pointer}, which is neither a parameter nor a temporary,",
                 match.store,
                 "have the caller pass it",
             )
         return AffinePointer(
-            parameter, temporary, constant, offset, tuple(steps.get(index_of(loop), 0) for loop in around)
+            parameter, temporary, constant, offset, tuple(steps.get(_index_of(loop), 0) for loop in around)
         )
 
     def _rounded(self, temporary: str) -> int:
@@ -381,13 +383,13 @@ class HostFunction:
 
     def bytes_of_temporary(self, name: str) -> int:
         """Bytes of a temporary with all of its copies."""
-        trips = {index_of(loop): loop.trips for loop in self.loops.independent}
+        trips = {_index_of(loop): loop.trips for loop in self.loops.independent}
         return self._rounded(name) * prod(trips[index] for index in self.copies.get(name, ()))
 
     def _scalar(self, value: Value, match: Match) -> int:
         number = self.parameters.get(value.name) if isinstance(value, Local) else None
         if number is None:
-            raise refused(
+            raise host_error(
                 f"the scalar {value}, which is computed,", match.store, "compute it in the caller, and pass it"
             )
         return number
@@ -399,7 +401,7 @@ class HostFunction:
         if isinstance(value, Global) and value.name in self.constants:
             return _AffineValue(f"@{value.name}")
         if not isinstance(value, Local):
-            raise refused(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
+            raise host_error(f"memory of the program such as {value}", user, "have the caller pass a pointer to it")
         if value.name in self.parameters or value.name in self.temporaries:
             return _AffineValue(value.name)
         if value.name in self._indices:
@@ -426,7 +428,7 @@ class HostFunction:
             case "and" if self._is_zero(operands[0], user):
                 return _AffineValue()
             case _:
-                raise refused(
+                raise host_error(
                     f"an address that depends on '{definition.opcode}'",
                     definition,
                     "add to pointers by getelementptr with sums and constant multiples of loop indices",
@@ -456,3 +458,41 @@ def _written(match: Match) -> list[Value]:
     if not isinstance(match.problem, RowFusion):
         return [match.pointers[0][0]]
     return [match.pointers[part.pointers[0]][0] for part in match.problem.parts]
+
+
+def _is_repeated(loops: FunctionLoops, loop: Loop) -> bool:
+    """Whether a loop's kernels can be launched for each iteration, one after the other: these are known and few."""
+    latch, test, index = loop.latch, loop.test, loop.index
+    if loop.is_independent or latch is None or test is None or index is None or len(index.operands) != _PHI_OPERANDS:
+        return False
+    exits = [name for name in loop.blocks if not set(loops.flow.successors[name]) <= loop.blocks]
+    last = latch.terminator
+    following = [
+        str(value)
+        for value, block in zip(index.operands[::2], index.operands[1::2], strict=True)
+        if isinstance(block, Local) and block.name == latch.name
+    ]
+    is_counted = [str(test.operands[0])] == following and test.predicate in ("slt", "ult")
+    is_tested = exits == [latch.name] and last.targets[0] == loop.header and str(last.operands[0]) == f"%{test.result}"
+    if not is_counted or not is_tested:
+        return False
+    return loop.bounds is not None and loop.bounds.start >= 0 and loop.trips <= _MOST_REPEATED
+
+
+def _index_of(loop: Loop) -> str:
+    """The name of a loop's index."""
+    assert loop.index is not None
+    return str(loop.index.result)
+
+
+def _bounds_of(loop: Loop) -> range:
+    """First value, end and step of a loop's index.
+
+    Raises:
+        LoweringError: They are not constant.
+    """
+    assert loop.index is not None
+    if loop.bounds is None:
+        remedy = "give it constant bounds and a positive constant step"
+        raise host_error("a loop whose bounds are known only at run time", loop.index, remedy)
+    return loop.bounds

@@ -1,1 +1,1 @@
-"""Kernels whose results are rows: reductions, fused rows, and attention."""
+"""Kernels whose results are rows: reductions and fused rows."""

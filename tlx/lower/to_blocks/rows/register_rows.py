@@ -138,7 +138,7 @@ class _Rows:
         self.shared = self.grid.operations.shared(b)
         self.shared_bytes = 0
         self.bases: dict[int, Value] = {}
-        self.held: dict[tuple[int, bool], list[Value]] = {}
+        self.loaded: dict[tuple[int, bool], list[Value]] = {}
         self.places: list[ResultTile] = []
         self.are_valid: list[Value | None] = []
         for number in range(plan.rounds):
@@ -187,12 +187,12 @@ class _Rows:
     ) -> Value:
         """A leaf: what the thread holds, or what it loads, and holds for the parts that follow."""
         pointer, is_row = part.pointers[1 + leaf.pointer], leaf.view.cols > 1
-        if (pointer, is_row) not in self.held:
+        if (pointer, is_row) not in self.loaded:
             places = self.places if is_row else [self.single]
             source = Expression(leaf.view.rows, leaf.view.cols, (leaf,))
             loader = ExpressionEmitter(self.b, source, emitter.pointers, emitter.scalars)
-            self.held[pointer, is_row] = [loader.result(each) for each in places]
-        values = self.held[pointer, is_row]
+            self.loaded[pointer, is_row] = [loader.result(each) for each in places]
+        values = self.loaded[pointer, is_row]
         if is_row or place.cols == 1:
             return values[number if is_row else 0]
         token = self.b.typeinfo(values[0], tile(leaf.element, 1, 1), "scalar")
@@ -201,7 +201,7 @@ class _Rows:
     def _hold(self, part: RowFusionPart, values: list[Value], *, is_row: bool) -> None:
         """Note the result of a part, and store it if it is not private."""
         pointer, view, b = part.pointers[0], part.problem.destination, self.b
-        self.held[pointer, is_row] = values
+        self.loaded[pointer, is_row] = values
         if pointer not in self.bases:
             return
         places, are_valid = (self.places, self.are_valid) if is_row else ([self.single], [b.icmp("eq", self.member, 0)])

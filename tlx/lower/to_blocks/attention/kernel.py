@@ -14,7 +14,7 @@ last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled d
 Otherwise, a pass over K computes m and l in this way, and a second one computes the scores again, and the quotients
 that are narrowed and multiplied: exp(S - m) times the reciprocal of l, with an error of 2^-21.
 
-Lines in shared memory have 128 bytes, and are swizzled as those of products (`tlx.lower.to_blocks.staging`).
+Lines in shared memory have 128 bytes, and are swizzled as those of products (`tlx.lower.to_blocks.products.staging`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tlx.ir.module import Module
 from tlx.ir.types import FLOAT, I8, I32, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
 from tlx.lower.operations import emit_fcmp
+from tlx.lower.to_blocks.attention.copies import CHUNK, LINE, FragmentOffsets, OperandLines
+from tlx.lower.to_blocks.attention.match import Attention
+from tlx.lower.to_blocks.attention.plan import COLUMNS, DEPTH, ROWS, STAGES, AttentionPlan, unit_of
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile
-from tlx.lower.to_blocks.rows.attention_copies import CHUNK, LINE, FragmentOffsets, OperandLines
-from tlx.lower.to_blocks.rows.attention_match import Attention
-from tlx.lower.to_blocks.rows.attention_plan import COLUMNS, DEPTH, ROWS, STAGES, AttentionPlan, unit_of
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, ProductLeaf
@@ -66,14 +66,14 @@ def attention_grid_kernel(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _SoftmaxState:
     """The rows of scores of a thread: for each one its maximum, and the sum of the thread's exponentials."""
 
-    largest: list[Value]
+    maxima: list[Value]
     totals: list[Value]
 
     @classmethod
-    def of(cls, values: Sequence[Value]) -> _Rows:
+    def of(cls, values: Sequence[Value]) -> _SoftmaxState:
         """From the maxima and the sums."""
         half = len(values) // 2
         return cls(list(values[:half]), list(values[half:]))
@@ -81,11 +81,11 @@ class _Rows:
     @property
     def values(self) -> list[Value]:
         """The maxima and the sums."""
-        return [*self.largest, *self.totals]
+        return [*self.maxima, *self.totals]
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _SoftmaxStep:
     """What a tile of scores gives.
 
     Attributes:
@@ -95,11 +95,11 @@ class _Step:
     """
 
     weights: list[list[Value]]
-    rows: _Rows
+    rows: _SoftmaxState
     factors: list[Value]
 
 
-_StepEmitter = Callable[[list[list[Value]], _Rows], _Step]
+_SoftmaxEmitter = Callable[[list[list[Value]], _SoftmaxState], _SoftmaxStep]
 
 
 def _split(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
@@ -131,7 +131,7 @@ class _AttentionKernel:
         self.tiles = -(-scores.n // plan.positions)
         self.depth = -(-scores.k // DEPTH)
         self.outputs = -(-product.n // DEPTH) * 2
-        self.kept: list[list[Value]] = []
+        self.query_fragments: list[list[Value]] = []
 
     # The kernel ------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class _AttentionKernel:
             self.operations.commit(b)
             self.operations.wait(b, 0)
             self.operations.barrier(b)
-            self.kept = [self._query(0, step) for step in range(self.depth)]
+            self.query_fragments = [self._query(0, step) for step in range(self.depth)]
         if self.problem.is_reassociated:
             sums, rows = self._pass(self._start(), self._running, with_values=True)
             inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
@@ -153,19 +153,21 @@ class _AttentionKernel:
         totals = self._totals(rows)
         self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
         self.operations.barrier(b)
-        sums, _ = self._pass(_Rows(rows.largest, totals), self._quotients, with_values=True)
+        sums, _ = self._pass(_SoftmaxState(rows.maxima, totals), self._quotients, with_values=True)
         self._store(sums)
 
-    def _start(self) -> _Rows:
+    def _start(self) -> _SoftmaxState:
         count = 2 * self.plan.fragments
-        return _Rows([const_float(FLOAT, float("-inf"))] * count, [zero(FLOAT)] * count)
+        return _SoftmaxState([const_float(FLOAT, float("-inf"))] * count, [zero(FLOAT)] * count)
 
     def _row_of(self, number: int) -> int:
         """Which of the thread's rows the sum with a number is in."""
         fragment, within = divmod(number, self.outputs * 4)
         return 2 * fragment + within % 4 // 2
 
-    def _pass(self, rows: _Rows, step: _StepEmitter, *, with_values: bool) -> tuple[list[Value], _Rows]:
+    def _pass(
+        self, rows: _SoftmaxState, step: _SoftmaxEmitter, *, with_values: bool
+    ) -> tuple[list[Value], _SoftmaxState]:
         """A pass over all positions.
 
         Args:
@@ -195,13 +197,13 @@ class _AttentionKernel:
                         self._copy_values(following)
                     self.operations.commit(b)
             scores = self._scores(self._completed(self._products(number)), b.mul(number, self.positions))
-            result = step(scores, _Rows.of(state))
+            result = step(scores, _SoftmaxState.of(state))
             if with_values:
                 sums = self._scaled(sums, result.factors)
                 sums = self._completed([self._with_values(sums, self._fragments(result.weights), number)])[0]
             loop.next(*sums, *result.rows.values)
         sums, state = _split(loop.results, sizes)
-        return sums, _Rows.of(state)
+        return sums, _SoftmaxState.of(state)
 
     def _scaled(self, sums: list[Value], factors: list[Value]) -> list[Value]:
         """The sums times the factors of their rows, if there are any."""
@@ -254,7 +256,9 @@ class _AttentionKernel:
             tile = SharedOperand(stage, 0, k_lines=False, box_bytes=self.positions * LINE, line_bytes=LINE)
             steps = [_moved(tile, step * 2 * CHUNK) for step in range(self.depth)]
             zeros = [zero(FLOAT)] * (4 * blocks)
-            return [group.operations.multiply_held(b, group, zeros, self.kept, steps, self.positions)]
+            return [
+                group.operations.multiply_from_registers(b, group, zeros, self.query_fragments, steps, self.positions)
+            ]
         sums: list[list[Value]] = [[zero(FLOAT)] * (4 * blocks) for _ in fragments]
         for step in range(self.depth):
             rows = [self._query(fragment, step) for fragment in fragments]
@@ -277,7 +281,7 @@ class _AttentionKernel:
             whole = SharedOperand(tile, 0, k_lines=True, box_bytes=self.positions * LINE, line_bytes=LINE)
             parts = [replace(whole, offset=step * DEPTH * LINE) for step in steps]
             left = [weights[4 * step : 4 * step + 4] for step in steps]
-            return group.operations.multiply_held(b, group, sums, left, parts, self.outputs * COLUMNS)
+            return group.operations.multiply_from_registers(b, group, sums, left, parts, self.outputs * COLUMNS)
         for step in steps:
             for pair in range(self.outputs // 2):
                 address = self.left.address(self.kernel, tile, self.positions, step * DEPTH, pair)
@@ -366,14 +370,14 @@ class _AttentionKernel:
     def _divide(self, x: Value, y: Value) -> Value:
         return self.b.binary("fdiv", x, y)
 
-    def _totals(self, rows: _Rows) -> list[Value]:
+    def _totals(self, rows: _SoftmaxState) -> list[Value]:
         """The sums of whole rows."""
         return [self._over_row(self._added, total) for total in rows.totals]
 
-    def _new_largest(self, scores: list[list[Value]], rows: _Rows) -> list[Value]:
+    def _new_largest(self, scores: list[list[Value]], rows: _SoftmaxState) -> list[Value]:
         """The maxima of the rows with a tile."""
         result: list[Value] = []
-        for line, before in zip(scores, rows.largest, strict=True):
+        for line, before in zip(scores, rows.maxima, strict=True):
             result.append(self._larger(before, self._over_row(self._larger, self._tree(self._larger, line))))
         return result
 
@@ -403,27 +407,27 @@ class _AttentionKernel:
         minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
         return [self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line], scale, least
 
-    def _running(self, scores: list[list[Value]], rows: _Rows) -> _Step:
+    def _running(self, scores: list[list[Value]], rows: _SoftmaxState) -> _SoftmaxStep:
         """A step with the running maximum, after which the weights are exponentials."""
         b = self.b
         largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
         powers: list[list[Value]] = []
-        for line, before, after, total in zip(scores, rows.largest, largest, rows.totals, strict=True):
+        for line, before, after, total in zip(scores, rows.maxima, largest, rows.totals, strict=True):
             of_row, scale, least = self._powers(line, after)
             # What rounding the maximum's product loses is a factor of all powers, so `before` has to be rounded, too.
             growth = b.binary("fsub", b.binary("fmul", before, scale), least)
             factors.append(self.operations.power_of_two(b, growth))
             powers.append(of_row)
             totals.append(b.fma(total, factors[-1], self._tree(self._added, of_row)))
-        return _Step(powers, _Rows(largest, totals), factors)
+        return _SoftmaxStep(powers, _SoftmaxState(largest, totals), factors)
 
-    def _quotients(self, scores: list[list[Value]], rows: _Rows) -> _Step:
+    def _quotients(self, scores: list[list[Value]], rows: _SoftmaxState) -> _SoftmaxStep:
         """A step of the pass that divides: the totals are of powers with the same factor by rounding the maximum."""
         b, quotients = self.b, list[list[Value]]()
-        for line, largest, inverse in zip(scores, rows.largest, self.inverse, strict=True):
+        for line, largest, inverse in zip(scores, rows.maxima, self.inverse, strict=True):
             powers, _, _ = self._powers(line, largest)
             quotients.append([b.binary("fmul", power, inverse) for power in powers])
-        return _Step(quotients, rows, [])
+        return _SoftmaxStep(quotients, rows, [])
 
     def _fragments(self, rows: list[list[Value]]) -> list[Value]:
         """The rows as left operands, narrowed: for each fragment of rows, four registers for 16 positions."""

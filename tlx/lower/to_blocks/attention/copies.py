@@ -1,6 +1,6 @@
 """Operands of attention in shared memory: lines of 128 bytes, swizzled as those of products.
 
-See `tlx.lower.to_blocks.staging`.
+See `tlx.lower.to_blocks.products.staging`.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from typing import Final
 
 from tlx.ir.types import I32, FloatType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
-from tlx.lower.to_blocks.epilogue import HeldSums, Run
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
-from tlx.lower.to_blocks.positions import TileSums, terms_of
+from tlx.lower.to_blocks.products.epilogue import RowSegment, ThreadSums
+from tlx.lower.to_blocks.products.k_positions import TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 from tlx.target.hardware import Sign
@@ -73,7 +73,7 @@ class ScalarSums:
     kernel: GridKernel
     tile: TileSums
 
-    def emit(self, row: Value, column: Value) -> HeldSums:
+    def emit(self, row: Value, column: Value) -> ThreadSums:
         """Compute the tile whose first row and column in C are given, i32."""
         kernel, shape, b = self.kernel, self.tile.shape, self.kernel.b
         height, width = shape.warp_rows, shape.warp_columns
@@ -107,12 +107,12 @@ class ScalarSums:
             self._store_stage(loaded, other, starts)
             kernel.grid.operations.barrier(b)
             stage.next(other, *acc)
-        runs = tuple(
-            Run(places[0][i], places[1][j], i * width + j, chunks[1])
+        segments = tuple(
+            RowSegment(places[0][i], places[1][j], i * width + j, chunks[1])
             for i in range(height)
             for j in range(0, width, chunks[1])
         )
-        return HeldSums((row, column), firsts, runs, lambda: stage.results[1:])
+        return ThreadSums((row, column), firsts, segments, lambda: stage.results[1:])
 
     def _place_of_thread(self) -> tuple[Value, Value]:
         """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""

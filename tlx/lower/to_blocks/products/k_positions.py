@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from tlx.ir.module import Module, Raw
 from tlx.ir.types import I64, PTR, ArrayType, Type
 from tlx.ir.values import Text, Value
-from tlx.lower.to_blocks.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
+from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape
 

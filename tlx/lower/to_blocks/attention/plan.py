@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import FLOAT
-from tlx.lower.to_blocks.rows.attention_copies import LINE, PER_CHUNK, boxes_of
-from tlx.lower.to_blocks.rows.attention_match import Attention
+from tlx.lower.to_blocks.attention.copies import LINE, PER_CHUNK, boxes_of
+from tlx.lower.to_blocks.attention.match import Attention
 from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct
 
 _GROUP: Final = 4

@@ -1,12 +1,12 @@
 """Epilogues of products: threads compute elements of C from sums that stay in their registers.
 
-    f(sums, bias, ...)     each thread, of its own sums: runs of adjacent columns
+    f(sums, bias, ...)     each thread, of its own sums: segments of adjacent columns
     converted to C's type
     -> shared memory       of the warp, without waiting for other warps: some rows and columns at a time
     -> C                   each thread 16 adjacent bytes of a row
 
-Sums of fragments are runs of two columns, which are a quarter or half of what memory is accessed by: hence the way
-through shared memory. Runs of four, those of products of numbers, are stored directly.
+Sums of fragments are segments of two columns, which are a quarter or half of what memory is accessed by: hence the way
+through shared memory. Segments of four, those of products of numbers, are stored directly.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Final
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Value
-from tlx.lower.to_blocks.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index, row_tile, vector_columns
+from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
 from tlx.lower.to_tiles.emit.tiles import (
     ResultTile,
@@ -58,7 +58,7 @@ def store_vector(b: TensorBuilder, vector: Value, address: Value, alignment: int
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RowSegment:
     """Sums that a thread holds and that are adjacent in a row.
 
     Attributes:
@@ -72,10 +72,10 @@ class Run:
     first: int
     count: int
 
-    def pieces(self, count: int) -> list[Run]:
+    def split(self, count: int) -> list[RowSegment]:
         """Parts of it, of at most some sums."""
         count = min(count, self.count)
-        return [Run(self.row, self.column + k, self.first + k, count) for k in range(0, self.count, count)]
+        return [RowSegment(self.row, self.column + k, self.first + k, count) for k in range(0, self.count, count)]
 
     def values(self, b: TensorBuilder, sums: Sequence[Value]) -> Value:
         """A vector of its sums, given those of the thread."""
@@ -135,41 +135,41 @@ class WarpMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldSums:
+class ThreadSums:
     """A thread's sums of a tile.
 
     Attributes:
         origin: First row and column of the tile in C, i32.
         place: Those of the thread's first sum in the tile.
-        runs: The sums by rows.
+        segments: The sums by rows.
         complete: Emits what waits for the sums, and returns them.
         memory: Memory of the warp, if elements of C should pass through it.
     """
 
     origin: tuple[Value, Value]
     place: tuple[Value, Value]
-    runs: tuple[Run, ...]
+    segments: tuple[RowSegment, ...]
     complete: Callable[[], Sequence[Value]]
     memory: WarpMemory | None = None
 
-    def at(self, b: TensorBuilder, run: Run) -> tuple[Value, Value]:
-        """Row and column of a run in C."""
+    def at(self, b: TensorBuilder, segment: RowSegment) -> tuple[Value, Value]:
+        """Row and column of a segment in C."""
         (row, column), (down, across) = self.origin, self.place
-        return b.add(b.add(row, down), run.row), b.add(b.add(column, across), run.column)
+        return b.add(b.add(row, down), segment.row), b.add(b.add(column, across), segment.column)
 
 
 @dataclass(frozen=True, slots=True)
-class _RunsOfPart:
-    """The runs of a part of C.
+class _PartSegments:
+    """The segments of a part of C.
 
     Attributes:
         row, column: How far its first element is from the warp's first one.
-        runs: The runs.
+        segments: The segments.
     """
 
     row: int
     column: int
-    runs: Sequence[Run]
+    segments: Sequence[RowSegment]
 
 
 class Epilogue:
@@ -191,15 +191,15 @@ class Epilogue:
         self.value = gemm.epilogue or Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
         self.columns = vector_columns(gemm.n, gemm.c.element) if gemm.c.is_row_major else 1
 
-    def store(self, held: HeldSums) -> None:
+    def store(self, thread_sums: ThreadSums) -> None:
         """Compute and store elements of C from a thread's sums."""
-        if held.memory is not None:
-            self._store_by_warp(held, held.memory)
+        if thread_sums.memory is not None:
+            self._store_by_warp(thread_sums, thread_sums.memory)
             return
-        sums = held.complete()
-        for run in held.runs:
-            for piece in run.pieces(self.columns):
-                self.store_columns(held.at(self.b, piece), piece.count, partial(piece.values, self.b, sums))
+        sums = thread_sums.complete()
+        for segment in thread_sums.segments:
+            for piece in segment.split(self.columns):
+                self.store_columns(thread_sums.at(self.b, piece), piece.count, partial(piece.values, self.b, sums))
 
     def store_columns(self, at: tuple[Value, Value], count: int, sums: Callable[[], Value]) -> None:
         """Compute and store adjacent elements of a row of C, if they are inside.
@@ -212,52 +212,52 @@ class Epilogue:
         with self._if_inside(at):
             self._store(at, self._result(at, count, sums))
 
-    def _store_by_warp(self, held: HeldSums, memory: WarpMemory) -> None:
+    def _store_by_warp(self, thread_sums: ThreadSums, memory: WarpMemory) -> None:
         """Compute and store elements of C that pass through the memory of the warp.
 
         Operands that do not depend on the row are loaded one part ahead: those of the first part before the sums are
         complete.
         """
-        b, parts = self.b, self._parts(held.runs, memory.part)
-        row, column = (b.sub(mine, first) for mine, first in zip(held.place, memory.place, strict=True))
+        b, parts = self.b, self._parts(thread_sums.segments, memory.part)
+        row, column = (b.sub(mine, first) for mine, first in zip(thread_sums.place, memory.place, strict=True))
         start = memory.part.address(b, memory.base, row, column)
-        operands = self._operands(held, parts[0])
-        sums = held.complete()
+        operands = self._operands(thread_sums, parts[0])
+        sums = thread_sums.complete()
         for part, following in zip(parts, [*parts[1:], None], strict=True):
             results = [
                 self._result(
-                    self._nearest(held.at(b, run), run.count),
-                    run.count,
-                    partial(run.values, b, sums),
-                    operands.get(run.column),
+                    self._nearest(thread_sums.at(b, segment), segment.count),
+                    segment.count,
+                    partial(segment.values, b, sums),
+                    operands.get(segment.column),
                 )
-                for run in part.runs
+                for segment in part.segments
             ]
-            operands = self._operands(held, following) if following is not None else {}
+            operands = self._operands(thread_sums, following) if following is not None else {}
             self._wait_for_warp()
-            for run, result in zip(part.runs, results, strict=True):
-                self._put(result, memory.part, start, run.row - part.row, run.column - part.column)
+            for segment, result in zip(part.segments, results, strict=True):
+                self._put(result, memory.part, start, segment.row - part.row, segment.column - part.column)
             self._wait_for_warp()
-            self._copy(held.origin, memory, part)
+            self._copy(thread_sums.origin, memory, part)
 
-    def _parts(self, runs: Sequence[Run], room: ResultPart) -> list[_RunsOfPart]:
-        """The runs, of one column each if C has an odd number of them, by the parts of C that they are in."""
-        parts = dict[tuple[int, int], list[Run]]()
+    def _parts(self, segments: Sequence[RowSegment], room: ResultPart) -> list[_PartSegments]:
+        """The segments, of one column each if C has an odd number of them, by the parts of C that they are in."""
+        parts = dict[tuple[int, int], list[RowSegment]]()
         most = self.gemm.n & -self.gemm.n
-        for run in (piece for whole in runs for piece in whole.pieces(most)):
-            first = run.row // room.rows * room.rows, run.column // room.cols * room.cols
-            parts.setdefault(first, []).append(run)
-        return [_RunsOfPart(*first, found) for first, found in parts.items()]
+        for segment in (piece for whole in segments for piece in whole.split(most)):
+            first = segment.row // room.rows * room.rows, segment.column // room.cols * room.cols
+            parts.setdefault(first, []).append(segment)
+        return [_PartSegments(*first, found) for first, found in parts.items()]
 
-    def _operands(self, held: HeldSums, part: _RunsOfPart) -> dict[int, NodeValues]:
-        """The nodes that do not depend on the row, such as a bias, by the columns of runs."""
+    def _operands(self, thread_sums: ThreadSums, part: _PartSegments) -> dict[int, NodeValues]:
+        """The nodes that do not depend on the row, such as a bias, by the columns of segments."""
         found = dict[int, NodeValues]()
         if self.merged.inner.trips:  # they may be different matrices for each row
             return found
-        for run in part.runs:
-            if run.column not in found:
-                place = self._place(self._nearest(held.at(self.b, run), run.count), run.count)
-                found[run.column] = self._emitter(None).compute(place, nodes=self.value.row_invariant)
+        for segment in part.segments:
+            if segment.column not in found:
+                place = self._place(self._nearest(thread_sums.at(self.b, segment), segment.count), segment.count)
+                found[segment.column] = self._emitter(None).compute(place, nodes=self.value.row_invariant)
         return found
 
     def _put(self, result: Value, part: ResultPart, start: Value, row: int, column: int) -> None:
@@ -276,10 +276,10 @@ class Epilogue:
         column = b.umin(at[1], merged.columns - count) if merged.columns % shape.columns else at[1]
         return row, column
 
-    def _copy(self, origin: tuple[Value, Value], memory: WarpMemory, runs: _RunsOfPart) -> None:
+    def _copy(self, origin: tuple[Value, Value], memory: WarpMemory, segments: _PartSegments) -> None:
         """Copy a part from the memory of the warp to C."""
         b, kernel, part, by_rows = self.b, self.kernel, memory.part, self.gemm.c.is_row_major
-        columns, first = min(self.columns, part.cols), (runs.row, runs.column)
+        columns, first = min(self.columns, part.cols), (segments.row, segments.column)
         start = [b.add(b.add(x, y), z) for x, y, z in zip(origin, memory.place, first, strict=True)]
         lines, length = part.rows, part.cols // columns
         if not by_rows:

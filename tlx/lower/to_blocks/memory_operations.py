@@ -42,12 +42,12 @@ def match_memory_call(call: Instruction) -> Match:
     """A call that copies or fills memory, as a tree on bytes."""
     to, source, size, *_ = call.args
     if not isinstance(size, ConstInt):
-        raise refused("a copy whose size is known only at run time", call, "copy a constant number of bytes")
+        raise host_error("a copy whose size is known only at run time", call, "copy a constant number of bytes")
     view = _bytes(size.value)
     if isinstance(source.type, PointerType):
         return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
     if not isinstance(source, Constant):
-        raise refused("filling memory with a number known only at run time", call, "fill it with a constant")
+        raise host_error("filling memory with a number known only at run time", call, "fill it with a constant")
     value = Expression(1, size.value, (SplatLeaf(I8, source),))
     return Match(call, Elementwise(view, value), [(to, view)], [], [])
 
@@ -196,7 +196,7 @@ def _bytes(size: int) -> MatrixView:
     return MatrixView(I8, 1, size, 0, 1)
 
 
-def refused(what: str, at: Instruction, remedy: str) -> LoweringError:
+def host_error(what: str, at: Instruction, remedy: str) -> LoweringError:
     """The error about something that only a processor can do."""
     reason = "the target runs fixed sequences of kernels on parameters and temporaries of constant sizes"
     return LoweringError(f"{what} cannot be launched as kernels: {reason}; {remedy}", at.span)

@@ -24,9 +24,9 @@ from typing import Final
 
 from tlx.ir.types import I8, I32, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
-from tlx.lower.to_blocks.epilogue import HeldSums, ResultPart, Run, WarpMemory
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
-from tlx.lower.to_blocks.positions import Position, TileSums, terms_of
+from tlx.lower.to_blocks.products.epilogue import ResultPart, RowSegment, ThreadSums, WarpMemory
+from tlx.lower.to_blocks.products.k_positions import Position, TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
@@ -115,7 +115,7 @@ class StagedSums(ABC):
     """Rows of the sums that a warp holds together, in two halves."""
     columns: int = 8
     """Columns of such sums."""
-    busy: int
+    busy_stages: int
     """Stages that may still be read while the next one is copied."""
     transposable: tuple[int, ...] = (2,)
     """Bytes of elements whose lines in shared memory may follow each other along K."""
@@ -130,7 +130,7 @@ class StagedSums(ABC):
         self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
         self.threads, count = shape.warps * kernel.grid.warp, tile.positions.stages
-        self.ahead = count if count <= shape.stages else shape.stages - self.busy
+        self.ahead = count if count <= shape.stages else shape.stages - self.busy_stages
         warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
         down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
         self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
@@ -151,10 +151,12 @@ class StagedSums(ABC):
         """The sums, when all products are added."""
         return acc
 
-    def emit(self, row: Value, column: Value) -> HeldSums:
+    def emit(self, row: Value, column: Value) -> ThreadSums:
         """Compute the tile whose first row and column in C are given, i32."""
         b, shape, ahead = self.b, self.shape, self.ahead
-        assert ahead > 0, f"{shape.stages} stages are too few: the next one is copied while {self.busy} may be read"
+        assert ahead > 0, (
+            f"{shape.stages} stages are too few: the next one is copied while {self.busy_stages} may be read"
+        )
         count = self.positions.stages
         for number in range(ahead):
             self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
@@ -182,7 +184,7 @@ class StagedSums(ABC):
             self.operations.barrier(b)
             return acc
 
-        return self.held(complete, (row, column), self.memory_of_warp(part, 0))
+        return self.thread_sums(complete, (row, column), self.memory_of_warp(part, 0))
 
     def _next(self, offset: Value) -> Value:
         """The offset of the stage after one."""
@@ -305,20 +307,20 @@ class StagedSums(ABC):
 
     # Sums ------------------------------------------------------------------------------------------------------
 
-    def held(
+    def thread_sums(
         self, complete: Callable[[], Sequence[Value]], origin: tuple[Value, Value], memory: WarpMemory
-    ) -> HeldSums:
+    ) -> ThreadSums:
         """The thread's sums of a tile, whose first row and column in C are given."""
         b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
-        width, runs = self.shape.warp_columns // self.columns, list[Run]()
+        width, segments = self.shape.warp_columns // self.columns, list[RowSegment]()
         group, quad = self.kernel.divided(self.lane, 4)
         per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
         for number in range(0, per_warp, _PAIR):
             (i, j), k = divmod(number // size, width), number % size
             down = i * self.rows + k // _PAIR * (self.rows // 2)
-            runs.append(Run(down, j * self.columns, number, _PAIR))
+            segments.append(RowSegment(down, j * self.columns, number, _PAIR))
         place = b.add(self.warp_row, group), b.add(self.warp_column, b.mul(quad, _PAIR))
-        return HeldSums(origin, place, tuple(runs), complete, memory)
+        return ThreadSums(origin, place, tuple(segments), complete, memory)
 
     def memory_of_warp(self, part: ResultPart, offset: int) -> WarpMemory:
         """The warp's part of shared memory, where those of all warps begin some bytes after its start."""

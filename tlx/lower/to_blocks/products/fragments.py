@@ -13,8 +13,8 @@ from typing import Final
 from tlx.ir.types import I8, I32, VectorType, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
-from tlx.lower.to_blocks.positions import TileSums
-from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
+from tlx.lower.to_blocks.products.k_positions import TileSums
+from tlx.lower.to_blocks.products.staging import StagedOperand, StagedSums
 from tlx.target.grid_unit import FragmentProduct
 
 _QUAD: Final = 4
@@ -26,7 +26,7 @@ _REGISTER: Final = 4
 class FragmentSums(StagedSums):
     """Emits the sums of a tile by products of fragments; see the module's description."""
 
-    busy = 1  # the one that is multiplied; the one before is free after the barrier
+    busy_stages = 1  # the one that is multiplied; the one before is free after the barrier
     transposable = (2, 8)
 
     def __init__(self, kernel: GridKernel, tile: TileSums, product: FragmentProduct) -> None:

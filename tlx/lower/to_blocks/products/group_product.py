@@ -26,11 +26,11 @@ from typing import Final
 
 from tlx.ir.types import I8, I32, I64, bytes_of
 from tlx.ir.values import Value, const_int, zero
-from tlx.lower.to_blocks.epilogue import HeldSums, ResultPart
-from tlx.lower.to_blocks.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.kernel import GridKernel, MappedPointer, all_of, as_index
-from tlx.lower.to_blocks.positions import TileSums, terms_of
-from tlx.lower.to_blocks.staging import StagedOperand, StagedSums
+from tlx.lower.to_blocks.products.epilogue import ResultPart, ThreadSums
+from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
+from tlx.lower.to_blocks.products.k_positions import TileSums, terms_of
+from tlx.lower.to_blocks.products.staging import StagedOperand, StagedSums
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOperand, TensorCopies
 from tlx.target.launches import TensorMap
@@ -44,7 +44,7 @@ _CHUNK: Final = 16
 class GroupSums(StagedSums):
     """Emits the sums of a tile by products of groups; see the module's description."""
 
-    busy = 2  # the one that is multiplied, and the one before, whose products may not be complete
+    busy_stages = 2  # the one that is multiplied, and the one before, whose products may not be complete
     rows = 16
 
     def __init__(self, kernel: GridKernel, tile: TileSums, product: GroupProduct) -> None:
@@ -188,7 +188,7 @@ class MappedGroupSums(GroupSums):
         self.mapped, self.copies, self.blocks = mapped, mapped.copies, blocks
         self.memory = MappedMemory.of(tile.shape, tile.merged.gemm)
 
-    def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[HeldSums], None]) -> None:
+    def emit_tiles(self, place: Callable[[], tuple[Value, Value]], use: Callable[[ThreadSums], None]) -> None:
         """Compute the block's tiles.
 
         Args:
@@ -282,7 +282,7 @@ class MappedGroupSums(GroupSums):
     # Products --------------------------------------------------------------------------------------------------
 
     def _multiply_tile(
-        self, carried: list[Value], place: Callable[[], tuple[Value, Value]], use: Callable[[HeldSums], None]
+        self, carried: list[Value], place: Callable[[], tuple[Value, Value]], use: Callable[[ThreadSums], None]
     ) -> list[Value]:
         """Multiply all stages of a tile, and use its sums."""
         b, product, (slot, parity) = self.b, self.product, carried
@@ -303,7 +303,7 @@ class MappedGroupSums(GroupSums):
             self._release(last)
             return sums
 
-        use(self.held(complete, place(), self.memory_of_warp(self.memory.part, self.memory.parts)))
+        use(self.thread_sums(complete, place(), self.memory_of_warp(self.memory.part, self.memory.parts)))
         return [slot, parity]
 
     def _release(self, slot: Value, condition: Value | None = None) -> None:
