@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tlx
+from tests.product_texts import product_text
 from tlx.api.validation import validate
 from tlx.evaluate import Machine
 from tlx.evaluate.context import AssemblyTable
@@ -25,23 +26,10 @@ from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
 _ALL = "generic,avx2,avx512,amx,amx+amx-fp16"
-_LOAD = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)"
 
 
 def _program(element: str, result: str, m: int, n: int, k: int) -> str:
-    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
-  %lhs = call token @llvm.tensor.load(ptr elementtype({element}) %a, <2 x i32> <i32 {m}, i32 {k}>, {_LOAD}
-  %rhs = call token @llvm.tensor.load(ptr elementtype({element}) %b, <2 x i32> <i32 {k}, i32 {n}>, {_LOAD}
-  %p = call <{m * n} x {result}> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %q = call token @llvm.tensor.typeinfo(<{m * n} x {result}> %p, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
-                                        <2 x i32> zeroinitializer)
-  %r = call <{m * n} x {result}> @llvm.tensor.relu(token %q)
-  %t = call token @llvm.tensor.typeinfo(<{m * n} x {result}> %r, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
-                                        <2 x i32> zeroinitializer)
-  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
-  ret void
-}}
-"""
+    return product_text(m, n, k, element, result=result, relu=True)
 
 
 def _batch(count: int, n: int) -> str:

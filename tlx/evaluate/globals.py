@@ -16,7 +16,19 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.operands import ValueParser, tokenize
 from tlx.ir.types import ArrayType, IntType, PointerType, StructType, Type, VectorType
-from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Keyword, Local, Splat, Text, Value
+from tlx.ir.values import (
+    Aggregate,
+    ConstExpr,
+    ConstFloat,
+    ConstInt,
+    Global,
+    Keyword,
+    Local,
+    Splat,
+    Text,
+    Value,
+    fold_integers,
+)
 from tlx.ir.values import Value as Operand
 
 _NAME: Final = r'(?:[-a-zA-Z$._0-9\x80-\U0010ffff]+|"[^"]*")'
@@ -162,15 +174,6 @@ class SymbolTable:
 
 
 _DIGITS: Final = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 0 for c in range(256)], np.uint8)
-_FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-}
 
 
 class ConstantEvaluator:
@@ -232,8 +235,10 @@ class ConstantEvaluator:
             return values[0] & mask
         if operand.opcode in ("dso_local_equivalent", "no_cfi") and values:
             return values[0]
-        if operand.opcode in _FOLDED and isinstance(operand.type, IntType):
-            return _FOLDED[operand.opcode](values[0], values[1]) & mask
+        if isinstance(operand.type, IntType) and len(values) == 2:
+            folded = fold_integers(operand.opcode, values[0], values[1], width_of(operand.type))
+            if folded is not None:
+                return folded
         raise EvaluationError(f"the evaluator does not know the constant expression {operand}")
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import pytest
 
+from tests.product_texts import product_text
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.teams import ThreadTeam
@@ -36,22 +37,7 @@ from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target
 
-DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 PART: Final = re.compile(r"define (internal void @(\S+\.part[.\d]*)\(.*?\)) nounwind.*?\n}", re.DOTALL)
-
-
-def product(m: int, n: int, k: int, element: str = "float") -> str:
-    sum_ = "i32" if element == "i8" else "float"
-    load = f"call token @llvm.tensor.load(ptr elementtype({element})"
-    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
-  %x = {load} %a, <2 x i32> <i32 {m}, i32 {k}>, {DIMS}, <2 x i32> zeroinitializer)
-  %y = {load} %b, <2 x i32> <i32 {k}, i32 {n}>, {DIMS}, <2 x i32> zeroinitializer)
-  %p = call <{m * n} x {sum_}> @llvm.tensor.matmul(token %x, token %y)
-  %t = call token @llvm.tensor.typeinfo(<{m * n} x {sum_}> %p, <2 x i32> <i32 {m}, i32 {n}>, {DIMS})
-  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
-  ret void
-}}
-"""
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,8 @@ def calls_of(m: int, n: int, k: int, team: ThreadTeam, machine: tuple[str, str] 
     """What a team does, in order; parts are first and last row, and column."""
     options = Options(stop_after="to-tiles", threads="openmp", thread_cycles=0)
     target, element = machine
-    text = str(lower(parse(product(m, n, k, element)), target, options=options))
+    program = product_text(m, n, k, element, result="i32" if element == "i8" else "float")
+    text = str(lower(parse(program), target, options=options))
     calls: list[Call] = []
 
     def part(name: str, *, keeps: bool) -> Callable[..., None]:

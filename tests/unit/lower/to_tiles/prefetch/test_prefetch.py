@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.product_texts import product_text
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import FixedKnobs, Knobs
@@ -18,20 +19,6 @@ from tlx.target.hardware import Caches
 from tlx.target.target import Target, targets
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
-
-
-def _product(m: int, n: int, k: int, *, a_columns: bool = False) -> str:
-    a = f"<2 x i32> <i32 {k}, i32 {m}>, <2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer"
-    a = a if a_columns else _matrix(m, k)
-    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
-  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, {a}, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, {_matrix(k, n)}, <2 x i32> zeroinitializer)
-  %m = call <{m * n} x float> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %t = call token @llvm.tensor.typeinfo(<{m * n} x float> %m, {_matrix(m, n)})
-  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
-  ret void
-}}
-"""
 
 
 def _prefetched(text: str, target: Target = _TARGET) -> str:
@@ -54,25 +41,25 @@ def _prefetched(text: str, target: Target = _TARGET) -> str:
     ],
 )
 def test_operands_that_miss_l2_are_prefetched(m: int, n: int, k: int, operands: str) -> None:
-    assert _prefetched(_product(m, n, k)) == operands
+    assert _prefetched(product_text(m, n, k)) == operands
 
 
 def test_nothing_is_prefetched_if_products_and_loads_saturate_the_front_end() -> None:
     narrow = replace(targets()["avx2"], caches=_TARGET.caches)
-    assert _prefetched(_product(2048, 2048, 2048), narrow) == ""
+    assert _prefetched(product_text(2048, 2048, 2048), narrow) == ""
     wide = replace(narrow, core=replace(narrow.core, width=6.0))
-    assert _prefetched(_product(2048, 2048, 2048), wide) == "C and A"
+    assert _prefetched(product_text(2048, 2048, 2048), wide) == "C and A"
 
 
 def test_rows_of_a_fully_packed_a_are_prefetched() -> None:
-    assert _prefetched(_product(1024, 1024, 1024, a_columns=True)) == "C and A"
-    assert _prefetched(_product(1024, 240, 400, a_columns=True)) == "C"
+    assert _prefetched(product_text(1024, 1024, 1024, a_columns=True)) == "C and A"
+    assert _prefetched(product_text(1024, 240, 400, a_columns=True)) == "C"
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (35, 160, 81)])
 def test_sums_are_complete_if_k_is_split_for_prefetches(m: int, n: int, k: int) -> None:
     small = replace(_TARGET, caches=Caches(16 << 10, 24 << 10, 64 << 20))
-    module = lower(parse(_product(m, n, k)), small)
+    module = lower(parse(product_text(m, n, k)), small)
     assert "piece.loop:" in str(module)
     random = np.random.default_rng(m)
     a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((m, k), (k, n)))
@@ -81,14 +68,10 @@ def test_sums_are_complete_if_k_is_split_for_prefetches(m: int, n: int, k: int) 
     np.testing.assert_array_equal(c, a @ b)
 
 
-def _matrix(rows: int, cols: int) -> str:
-    return f"<2 x i32> <i32 {rows}, i32 {cols}>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
-
-
 @pytest.mark.parametrize("added", [False, True])
 def test_parts_prefetch_rows_of_what_the_epilogue_reads(*, added: bool) -> None:
     """Each part prefetches a row of the next tile of C, two or three lines, and one of the matrix that is added."""
-    text = _product(128, 3136, 256)
+    text = product_text(128, 3136, 256)
     if added:
         sums = "  %r = load <401408 x float>, ptr %d, align 4\n  %s = fadd <401408 x float> %m, %r\n"
         text = text.replace("ptr %b)", "ptr %b, ptr noalias %d)").replace("  %t = ", f"{sums}  %t = ")

@@ -7,37 +7,24 @@ import numpy as np
 import pytest
 
 import tlx
+from tests.product_texts import product_text
 from tests.remarks import remarks_of
 from tlx.lower.knobs import NO_KNOBS, parse_knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.lower.remarks import Remarks
 
-PROGRAM = """  ; shapes of column-major operands are listed as they lie: columns first
-define void @f(ptr noalias %c, ptr %a, ptr %b) {{
-  %x = call token @llvm.tensor.load(ptr elementtype({type}) %a, <2 x i32> <i32 {k}, i32 {m}>, <2 x i32> <i32 1, i32 0>,
-      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %y = call token @llvm.tensor.load(ptr elementtype({type}) %b, <2 x i32> <i32 {n}, i32 {k}>, <2 x i32> <i32 1, i32 0>,
-      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <{mn} x {sum}> @llvm.tensor.matmul(token %x, token %y)
-  %t = call token @llvm.tensor.typeinfo(<{mn} x {sum}> %m, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
-      <2 x i32> zeroinitializer)
-  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
-  ret void
-}}
-"""
-
 
 @pytest.mark.parametrize("target", ["avx512", "amx,avx512"])
 @pytest.mark.parametrize(("k", "transposed"), [(16, False), (512, True)])
 def test_it_is_transposed_if_packing_costs_more_than_the_store(k: int, transposed: bool, target: str) -> None:
-    text = PROGRAM.format(m=512, n=512, k=k, mn=512 * 512, type="float", sum="float")
+    text = product_text(512, 512, k, a_columns=True, b_columns=True)
     assert ("C stored column by column" in remarks_of(text, target)) == transposed
 
 
 @pytest.mark.parametrize("words", ["matmul 512x480x300 float tt", "matmul 480x512x300 float"])
 def test_it_is_not_transposed_if_a_knob_sets_its_tile(words: str) -> None:
-    text = PROGRAM.format(m=512, n=480, k=300, mn=512 * 480, type="float", sum="float")
+    text = product_text(512, 480, 300, a_columns=True, b_columns=True)
     remarks = Remarks()
     knobs = parse_knobs("mc=64")
     options = Options(remarks=remarks, knobs=lambda question: knobs if question.text == words else NO_KNOBS)
@@ -64,7 +51,7 @@ def test_the_product_is_right(target: str, element: str, m: int, n: int, k: int)
     sum_, result = sums.get(element, ("float", np.float32))
     a, b = (rng.integers(-8, 8, extents).astype(types[element]) for extents in ((k, m), (n, k)))
     c = np.zeros((m, n), result)
-    text = PROGRAM.format(m=m, n=n, k=k, mn=m * n, type=element, sum=sum_)
+    text = product_text(m, n, k, element, result=sum_, a_columns=True, b_columns=True)
     remarks = Remarks()
     tlx.compile(text, target, options=Options(remarks=remarks))(c, a, b)
     assert np.array_equal(c, a.astype(result).T @ b.astype(result).T)
