@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from tlx.target.detection import HWCAP
-from tlx.target.machine import call_machine_code
+from tlx.target.system import call_machine_code
 
 READ_LENGTH: Final = bytes.fromhex(
     "732520c2"  # csrr a0, vlenb

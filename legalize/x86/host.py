@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from tlx.target.machine import call_machine_code
+from tlx.target.system import call_machine_code
 
 XCR0_YMM: Final = 0b110
 XCR0_ZMM: Final = 0b1110_0110

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tests.tools import quick_by_target, require_openmp, runs
 from tlx.api.validation import validate
-from tlx.evaluate.machine import Machine
+from tlx.evaluate.interpreter import Machine
 from tlx.graph import Graph
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options

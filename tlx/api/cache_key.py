@@ -6,7 +6,7 @@
     knobs              those of the command line, of knobs files, of the tuning database
     TLX                its version, size and modification time of its files; the same for other packages of targets
     LLVM               the file of its library
-    machine            its architecture, processors, features and caches: `tlx.target.machine.machine_facts`
+    machine            its architecture, processors, features and caches: `tlx.target.system.machine_facts`
 
 A value is described by a text that is the same in every process: dataclasses by their fields, functions by their names.
 What has no such text, such as a lambda in a target, is not cached.
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from tlx.lower.knobs import DescribedKnobSource, FirstKnobSource, KnobSource, no_knobs
 from tlx.lower.options import Options
 from tlx.target.discovery import target_entry_points
-from tlx.target.machine import machine_facts
+from tlx.target.system import machine_facts
 
 if TYPE_CHECKING:
     from tlx.target.target import Target

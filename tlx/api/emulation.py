@@ -17,7 +17,7 @@ import numpy as np
 
 from tlx.api.call import ArgumentError, checked_argument, empty_result
 from tlx.api.compiler import FunctionNamespace
-from tlx.api.files import FORMAT_BY_NAME, InputFormat
+from tlx.api.files import FORMAT_BY_NAME
 from tlx.api.lowering import Compilation, LoweredSource, SourceInput, lower_source, refused_functions
 from tlx.api.signatures import Parameter, Prototype
 from tlx.api.wrappers import quoted_name, slot_wrapper_definition
@@ -189,7 +189,6 @@ def compile_emulated(
     entry: str | None = None,
     opt_level: int = 2,
     options: Options | None = None,
-    reading: InputFormat = FORMAT_BY_NAME,
     cpu_seconds: int | None = None,
     compiler: str = "",
 ) -> EmulatedModule:
@@ -202,7 +201,6 @@ def compile_emulated(
         entry: Name of the function that `entry` is; needed only if there are several.
         opt_level: LLVM's optimisation level, 0 to 3.
         options: Options of the lowering. Without a triple, that of the emulator is used.
-        reading: Language of the source.
         cpu_seconds: CPU time after which the program ends; None for no limit.
         compiler: A clang that compiles the lowered module, such as `clang-16`, in place of TLX's LLVM.
 
@@ -218,7 +216,7 @@ def compile_emulated(
     if not options.triple:
         raise UsageError(f"emulator '{emulator}': name the triple of its programs with --mtriple=")
     command, tools = emulator_command(emulator, options.triple), toolchain(options.triple)
-    compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
+    compilation = Compilation(SourceInput.of(source, FORMAT_BY_NAME), FORMAT_BY_NAME, target, options, opt_level, entry)
     lowered = lower_source(compilation)
     refused = refused_functions(lowered.defined)
     for prototype in lowered.called:

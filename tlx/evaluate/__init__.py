@@ -11,7 +11,7 @@ zero, misaligned accesses) is an `EvaluationError` with the instruction's locati
 
 A function is compiled once to a list of Python closures for each block.
 
-machine        compiles functions, and runs them
+interpreter    compiles functions, and runs them
 context        what closures work with: memory, slots of values, types of a call, the thread team
 values         integers, floats and vectors in numpy and in memory
 memory         regions with made-up addresses, and the layout of types in them
@@ -23,6 +23,6 @@ library                                                functions of C, POSIX thr
 Targets bring the meaning of their instructions: see `context.TargetSemantics`.
 """
 
-from tlx.evaluate.machine import Machine, evaluate
+from tlx.evaluate.interpreter import Machine, evaluate
 
 __all__ = ["Machine", "evaluate"]

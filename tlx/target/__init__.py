@@ -4,7 +4,7 @@ hardware     the parts of a target: vector registers, dot products, caches, a co
 matrix_unit  matrix units, and the operations on tiles that a target implements
 target       Target, and all targets that are installed: those of `tlx.legalize` and of other packages
 discovery    finds the modules of targets without importing them
-machine      what the system says of the machine that this process runs on
+system       what the system says of the machine that this process runs on
 host         this machine in terms of targets: its features, its caches, and the best target for it
 lookup       a target by name, with features (`avx2+avxvnni`) and with several versions (`avx2,avx512`)
 """

@@ -13,7 +13,7 @@ from typing import Final, cast
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture as canonical_architecture
 from tlx.target.hardware import Caches
-from tlx.target.machine import cache_entries, cache_sharers, cpuinfo
+from tlx.target.system import cache_entries, cache_sharers, cpuinfo
 from tlx.target.target import Target, normalized_feature, targets
 
 _ISA: Final = re.compile(r"(?m)^(?:hart )?isa\s*: rv(?:32|64|128)(\S*)$")

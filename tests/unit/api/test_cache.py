@@ -28,7 +28,7 @@ from tlx.llvm import codegen
 from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobQuery, Knobs, parse_knobs
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
-from tlx.target import machine
+from tlx.target import system
 from tlx.target.lookup import find_target
 from tlx.target.target import Target, targets
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
@@ -126,17 +126,17 @@ def described(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[st
         unlisted: frozenset[str] = frozenset(),
         architecture: str = "x86_64",
     ) -> list[str]:
-        monkeypatch.setattr(machine, "cpuinfo", lambda: cpuinfo)
-        monkeypatch.setattr(machine, "cache_entries", lambda: list(caches))
-        monkeypatch.setattr(machine, "cache_sharers", lambda: sharers)
+        monkeypatch.setattr(system, "cpuinfo", lambda: cpuinfo)
+        monkeypatch.setattr(system, "cache_entries", lambda: list(caches))
+        monkeypatch.setattr(system, "cache_sharers", lambda: sharers)
         monkeypatch.setattr("platform.machine", lambda: architecture)
         for module in ("x86", "arm"):
             monkeypatch.setattr(f"tlx.legalize.{module}.host.detect_features", lambda: unlisted)
-        machine.machine_facts.cache_clear()
+        system.machine_facts.cache_clear()
         return [key(target=name) for name in ("native", "avx2")]
 
     yield keys
-    machine.machine_facts.cache_clear()
+    system.machine_facts.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.tools import require
 from tests.unit.bench.expected import expected
 from tlx.api.compiler import compile as compile_module
-from tlx.bench.paper import limits, plots, sweep, tables, workloads
+from tlx.bench.paper import command, plots, sweep, tables, workloads
 from tlx.bench.paper.workloads import FUSED, PRODUCT, UNFUSED
 from tlx.bench.peers import libxsmm
 from tlx.cli.group import group
@@ -167,10 +167,10 @@ def test_plots(tmp_path: Path) -> None:
 
 
 def test_libraries_are_limited_to_the_target() -> None:
-    assert limits.library_limits(["+avx2", "+fma"])["LIBXSMM_TARGET"] == "hsw"
-    assert limits.library_limits(["+avx512f", "+avx512bf16"])["ONEDNN_MAX_CPU_ISA"] == "AVX512_CORE_BF16"
-    assert limits.library_limits(["+avx512f", "+avx512bf16", "+amx-tile"])["LIBXSMM_TARGET"] == "spr"
-    assert limits.library_limits([]) == {}
+    assert command.library_limits(["+avx2", "+fma"])["LIBXSMM_TARGET"] == "hsw"
+    assert command.library_limits(["+avx512f", "+avx512bf16"])["ONEDNN_MAX_CPU_ISA"] == "AVX512_CORE_BF16"
+    assert command.library_limits(["+avx512f", "+avx512bf16", "+amx-tile"])["LIBXSMM_TARGET"] == "spr"
+    assert command.library_limits([]) == {}
 
 
 def test_measuring(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """`tlx bench paper`: what "Library Liberation" (arXiv, November 2025) measures, beside the same libraries.
 
 workloads   batch-reduce products of its listings, and layers of 512 x n x n, in its layouts
-limits      the environment that keeps other libraries to a target's instructions
-worker      measures one target on one number of threads, in a separate process
+worker      measures one target on one number of threads, in a separate process with libraries kept to its instructions
 command     the action: starts the workers; prints, writes and plots the results
 tables      percentages of libxsmm's speed by size, target and number of threads
 plots       the same over sizes and over threads

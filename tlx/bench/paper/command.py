@@ -6,11 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
-from tlx.bench.paper import limits
 from tlx.diagnostics import TlxError, UsageError
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
@@ -23,6 +22,15 @@ if TYPE_CHECKING:
 
 Echo = Callable[[str], object]
 ROW: Final = "paper"
+# The first line whose feature the target has: libxsmm, oneDNN, MKL, PyTorch.
+_VARIABLES: Final = ("LIBXSMM_TARGET", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY")
+_LIMITS: Final = {
+    "amx-tile": ("spr", "AVX512_CORE_AMX", "AVX512_E4", "avx512"),
+    "avx512bf16": ("cpx", "AVX512_CORE_BF16", "AVX512_E3", "avx512"),
+    "avx512f": ("clx", "AVX512_CORE_VNNI", "AVX512_E1", "avx512"),
+    "avxneconvert": ("srf", "AVX2_VNNI_2", "AVX2_E1", "avx2"),
+    "avx2": ("hsw", "AVX2", "AVX2", "avx2"),
+}
 
 
 def show(choice: WorkloadSelection, echo: Echo) -> None:
@@ -168,7 +176,7 @@ def _worked(job: Job) -> Iterator[dict[str, Any]]:
     Raises:
         TlxError: The process failed.
     """
-    environment = os.environ | limits.library_limits(find_target(job.target).features)
+    environment = os.environ | library_limits(find_target(job.target).features)
     command = [sys.executable, "-m", "tlx.bench.paper.worker"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8"
@@ -190,3 +198,21 @@ def _worked(job: Job) -> Iterator[dict[str, Any]]:
         raise TlxError(
             f"the process that measures {job.target} on {job.threads} threads ended with {process.returncode}"
         )
+
+
+def library_limits(features: Collection[str]) -> dict[str, str]:
+    """Environment variables that keep other libraries to the instructions of a target.
+
+    The libraries read them when they are loaded, so a process measures one target. Limits are upper bounds: a library
+    without kernels for them uses older instructions.
+
+    Args:
+        features: The target's, as `+avx2`.
+
+    Returns:
+        The variables and their values; none for machines without such variables.
+    """
+    for feature, values in _LIMITS.items():
+        if f"+{feature}" in features:
+            return dict(zip(_VARIABLES, values, strict=True))
+    return {}

@@ -69,8 +69,8 @@ from tlx.lower.legalize.math.arithmetic import LaneArithmetic, branch_if_any_lan
 from tlx.lower.legalize.math.division import quotients, rounded_ratios
 from tlx.lower.legalize.math.division_cases import quotients_by_case
 from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
-from tlx.lower.legalize.math.multiplication import products_by_small_factors
 from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients
+from tlx.lower.legalize.math.subnormal_products import subnormal_products
 from tlx.lower.operations import Accuracy, ElementwiseOp
 from tlx.target.hardware import FloatEstimates
 from tlx.target.target import Target
@@ -427,7 +427,7 @@ def is_by_row(division: Instruction, tensors: FunctionTensors) -> bool:
     return divisor is not None and divisor.intrinsic.name == "broadcast" and divisor.tensors[0].type.shape[-1] == 1
 
 
-def products_by_small(
+def products_with_subnormals(
     b: Builder,
     target: Target,
     operation: ElementwiseOp,
@@ -449,7 +449,7 @@ def products_by_small(
         def multiply() -> list[Value]:
             return [emit_elementwise(b, target, operation, element, [element, element], pair) for pair in pairs]
 
-        return products_by_small_factors(lanes_of(b, target, pairs[0][0], element), pairs, multiply)
+        return subnormal_products(lanes_of(b, target, pairs[0][0], element), pairs, multiply)
 
     if element != BFLOAT:
         return multiplied(element, list(zip(factors, numbers, strict=True)))

@@ -55,13 +55,13 @@ from tlx.lower.legalize.registers import (
     split_rows,
     with_lanes,
 )
-from tlx.lower.legalize.scheduling.loads_ahead import load_ahead
+from tlx.lower.legalize.scheduling.software_pipelining import pipeline_loads
 from tlx.lower.legalize.strength_reduction import (
     divided,
     i16_factors,
     i16_products,
     is_by_row,
-    products_by_small,
+    products_with_subnormals,
     quotients_only_rounded,
     rounded_quotients,
     row_quotients,
@@ -109,7 +109,7 @@ class VectorLegalizer(TileValues):
                     self._keep(instruction)
             self._note_end(block)
         self._finish_phis()
-        load_ahead(self.module, self.function, self.product_blocks, self.target)
+        pipeline_loads(self.module, self.function, self.product_blocks, self.target)
 
     def _note_end(self, block: Block) -> None:
         """Note the last part of a block that was split, and make it the source of the block's outgoing edges."""
@@ -323,7 +323,7 @@ class VectorLegalizer(TileValues):
         ]
         sample = next(t for t in tiles if isinstance(t, list))
         registers = self._quotients(instruction, operation, tiles)
-        registers = registers or self._products_by_small(operation, element, values, tiles)
+        registers = registers or self._products_with_subnormals(operation, element, values, tiles)
         registers = registers or i16_products(
             self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.factor_ranks
         )
@@ -406,7 +406,7 @@ class VectorLegalizer(TileValues):
         registers = rounded_quotients(self.b, self.target, numerators, divisors, element)
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
 
-    def _products_by_small(
+    def _products_with_subnormals(
         self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
         """A product by a sigmoid, which may be subnormal; empty for other operations."""
@@ -418,7 +418,7 @@ class VectorLegalizer(TileValues):
             return []
         registers = [tile for tile in tiles if isinstance(tile, list)]
         factors, numbers = registers[number], registers[1 - number]
-        return products_by_small(self.b, self.target, operation, element, factors, numbers)
+        return products_with_subnormals(self.b, self.target, operation, element, factors, numbers)
 
     def _shuffled(self, instruction: Instruction) -> Registers:
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""

@@ -88,7 +88,7 @@ class WindowAxis:
     step: int = 1
 
     @property
-    def reach(self) -> int:
+    def input_extent(self) -> int:
         """Number of elements of the source that windows cover."""
         return (self.extent - 1) * self.step + self.window
 
@@ -99,7 +99,7 @@ class WindowAxis:
 
     def whole(self, target: int) -> WindowAxis:
         """The same dimension, copied instead of reduced."""
-        return WindowAxis(self.reach, self.stride, target)
+        return WindowAxis(self.input_extent, self.stride, target)
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def _simplified(axes: Sequence[WindowAxis]) -> list[WindowAxis]:
         return replace(axis, window=outer.window * axis.window) if is_contiguous else None
 
     ordered = sorted(axes, key=lambda axis: axis.stride, reverse=True)
-    return collapse_neighbours((axis for axis in ordered if axis.reach > 1), collapsed)
+    return collapse_neighbours((axis for axis in ordered if axis.input_extent > 1), collapsed)
 
 
 @dataclass(frozen=True)
@@ -303,12 +303,12 @@ class _Reduction:
     def _split(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
         """Deinterleave a dense dimension by the step of its window, 0 2 4 ..., 1 3 5 ..., then reduce."""
         *outer, inner = axes
-        step, length = inner.step, -(-inner.reach // inner.step)
-        extents = [*(axis.reach for axis in outer), step, length]
+        step, length = inner.step, -(-inner.input_extent // inner.step)
+        extents = [*(axis.input_extent for axis in outer), step, length]
         strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
         split = self._temporary(source.element, math.prod(extents))
         whole = [axis.whole(s) for axis, s in zip(outer, strides, strict=False)]
-        full, left = divmod(inner.reach, step)
+        full, left = divmod(inner.input_extent, step)
         if full:
             self._copy([*whole, WindowAxis(full, step, 1), WindowAxis(step, 1, length)], source, split)
         if left:
@@ -340,7 +340,7 @@ def _is_exact(source: TypedPointer, target: TypedPointer) -> bool:
 
 def _pass_axes(axes: Sequence[WindowAxis], reduced: Sequence[WindowAxis]) -> list[WindowAxis]:
     """The dimensions of a pass that reduces some of them and writes a dense temporary."""
-    extents = [axis.extent if axis in reduced else axis.reach for axis in axes]
+    extents = [axis.extent if axis in reduced else axis.input_extent for axis in axes]
     strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
     pairs = zip(axes, strides, strict=True)
     return [replace(a, target=stride) if a in reduced else a.whole(stride) for a, stride in pairs]
@@ -358,7 +358,7 @@ def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method
     all_windows = [axis for axis in axes if axis.window > 1]
     windows = all_windows
     if len(windows) > 1 and math.prod(axis.window for axis in windows) > most_unrolled:
-        windows = [max(all_windows, key=lambda a: (not (a is inner and has_gaps), a.reach / a.extent))]
+        windows = [max(all_windows, key=lambda a: (not (a is inner and has_gaps), a.input_extent / a.extent))]
     if len(windows) == 1 and windows[0].window > most_unrolled:
         return "lines", windows
     written = axes if windows == all_windows else _pass_axes(axes, windows)
@@ -372,9 +372,9 @@ def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method
 def _outer_loops(axes: Sequence[WindowAxis], size: int, cached: int) -> list[WindowAxis]:
     """Dimensions without windows that become loops, largest strides first, until the others fit into the cache."""
     loops: list[WindowAxis] = []
-    total = size * math.prod(axis.reach for axis in axes)
+    total = size * math.prod(axis.input_extent for axis in axes)
     for axis in sorted(axes, key=lambda a: a.target, reverse=True):
         if axis.window == 1 and axis is not axes[-1] and total > cached:
             loops.append(axis)
-            total = total // axis.reach
+            total = total // axis.input_extent
     return loops

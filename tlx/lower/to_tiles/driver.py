@@ -29,7 +29,7 @@ from tlx.lower.to_tiles.kernels import (
     insert_fences,
 )
 from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
-from tlx.lower.to_tiles.pack.copies import find_constant_copies
+from tlx.lower.to_tiles.pack.constant_copies import find_constant_copies
 from tlx.lower.to_tiles.pack.hoist import HoistPoint, HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments
 from tlx.lower.to_tiles.parallel.region import share_teams

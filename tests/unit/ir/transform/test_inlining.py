@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tlx.evaluate.machine import Machine
+from tlx.evaluate.interpreter import Machine
 from tlx.ir.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
 from tlx.ir.module import Module

@@ -386,7 +386,7 @@ def _split_at_operands(blocks: Sequence[StridedLanes], bounds: Sequence[int]) ->
     pending = list(reversed(blocks))
     while pending:
         block = pending.pop()
-        low, high = _reach(block.dims)
+        low, high = _lane_range(block.dims)
         operand = bisect_right(bounds, block.start + low) - 1
         if operand == bisect_right(bounds, block.start + high) - 1:
             if 0 <= operand < len(bounds) - 1:
@@ -398,7 +398,7 @@ def _split_at_operands(blocks: Sequence[StridedLanes], bounds: Sequence[int]) ->
     return split if len(split) <= _MOST_BLOCKS else None
 
 
-def _reach(dims: Sequence[LoopDim]) -> tuple[int, int]:
+def _lane_range(dims: Sequence[LoopDim]) -> tuple[int, int]:
     """The smallest and the largest lane of a block, relative to its first one."""
     ends = [(extent - 1) * stride for extent, (stride, _) in dims]
     return sum(min(0, end) for end in ends), sum(max(0, end) for end in ends)
@@ -409,7 +409,7 @@ def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
     longest = max((d for d in block.dims if d[0] > 1), key=lambda d: abs(d[1][0]))
     extent, (stride, to) = longest
     number = block.dims.index(longest)
-    low, high = _reach([*block.dims[:number], *block.dims[number + 1 :]])
+    low, high = _lane_range([*block.dims[:number], *block.dims[number + 1 :]])
     starts = block.start + stride * np.arange(extent)
     of_low, of_high = (np.searchsorted(bounds, starts + end, side="right") for end in (low, high))
     begins = (np.diff(of_low) != 0) | (of_low[1:] != of_high[1:]) | (of_low[:-1] != of_high[:-1])
@@ -425,7 +425,7 @@ def _table(shuffle: VectorShuffle, starts: Array, known: Array, dims: tuple[Loop
     """A table of the blocks if each is in one operand; else a table of single lanes."""
     at = np.flatnonzero(known)
     last = np.maximum.accumulate(np.where(known, np.arange(len(starts)), at[0]))
-    low, high = _reach(dims)
+    low, high = _lane_range(dims)
     filled, bounds = starts[last], shuffle.bounds
     operands, others = (np.searchsorted(bounds, filled + end, side="right") - 1 for end in (low, high))
     if ((operands == others) & (operands >= 0) & (operands < len(bounds) - 1)).all():

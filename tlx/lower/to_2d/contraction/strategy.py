@@ -114,7 +114,7 @@ class ContractionStrategy:
     @property
     def count(self) -> int:
         """Number of elements of the temporary."""
-        return math.prod(axis.reach for axis in self.axes)
+        return math.prod(axis.input_extent for axis in self.axes)
 
     def remark(self, context: EmitContext, op: TensorOp, element: Type) -> None:
         """Add a remark on the temporary.

@@ -1,4 +1,4 @@
-"""The machine: compiles functions to Python closures, and runs them.
+"""The interpreter: a machine that compiles functions to Python closures, and runs them.
 
 A function's code is a step for each instruction, block by block, and the edges between blocks.
 """

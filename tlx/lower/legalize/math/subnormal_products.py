@@ -21,7 +21,7 @@ from tlx.lower.legalize.math.scaled_division import raised_magnitude
 from tlx.lower.legalize.registers import emit_interleaved
 
 
-def products_by_small_factors(
+def subnormal_products(
     lanes: LaneArithmetic, pairs: Sequence[tuple[Value, Value]], multiply: Callable[[], list[Value]]
 ) -> list[Value]:
     """Products of registers, rounded as the instruction rounds.

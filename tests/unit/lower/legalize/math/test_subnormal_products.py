@@ -17,7 +17,7 @@ from tlx.evaluate import Machine
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, I8, FloatType, Type, VectorType
-from tlx.lower.legalize.strength_reduction import products_by_small
+from tlx.lower.legalize.strength_reduction import products_with_subnormals
 from tlx.lower.operations import ElementwiseOp
 from tlx.target.lookup import find_target
 
@@ -43,7 +43,7 @@ def test_no_subnormal_numbers_in_arithmetic(element: FloatType) -> None:
     b = Builder(module, function)
     out, by, source, log = (argument.value for argument in function.arguments)
     operands = [[b.load(VectorType(lanes, element), place, 1)] for place in (by, source)]
-    (product,) = products_by_small(b, target, ElementwiseOp("fmul"), element, *operands)
+    (product,) = products_with_subnormals(b, target, ElementwiseOp("fmul"), element, *operands)
     b.store(product, out, 1)
     b.ret()
     size = 0

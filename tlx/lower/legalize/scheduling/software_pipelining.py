@@ -80,7 +80,7 @@ class _CountedLoop:
     products: list[Instruction]
 
 
-def load_ahead(module: Module, function: Function, blocks: Sequence[Block], target: Target) -> None:
+def pipeline_loads(module: Module, function: Function, blocks: Sequence[Block], target: Target) -> None:
     """Load operands of products ahead, as far as the registers allow, in those blocks of a kernel that are loops."""
     most = target.core.limits.loads_ahead
     if not most:
