@@ -141,13 +141,13 @@ class _Kernels:
             return reduction_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}{problem.operation}")
         if isinstance(problem, RowFusion):
             return row_fusion_grid_kernel(self.module, self.grid, match, tree.private, iterations, f"{stem}rows")
-        raise LoweringError("a shuffle of lines is not implemented for targets with grids", span)
+        raise LoweringError("a shuffle of loaded vectors is not implemented for GPUs", span)
 
 
 def _check_views(match: Match) -> None:
     if any(view.interleave > 1 for _, view in match.pointers):
         raise LoweringError(
-            "a matrix with interleaved rows is not implemented for targets with grids; pass it row-major",
+            "a matrix with interleaved rows is not implemented for GPUs; pass it row-major",
             match.store.span,
         )
 
