@@ -242,8 +242,8 @@ def test_options_change_the_tile() -> None:
 @pytest.mark.parametrize(
     ("gemm", "knobs", "part"),
     [
-        (_gemm(512, 1000, 1000), NO_KNOBS, "; B packed: 3.81 MB exceed L2's 1 MB"),
-        (_gemm(512, 1024, 512), NO_KNOBS, "; B packed: rows 4 KB apart share cache sets"),
+        (_gemm(512, 1000, 1000), NO_KNOBS, "; B packed: 3.8 MiB exceed L2's 1.0 MiB"),
+        (_gemm(512, 1024, 512), NO_KNOBS, "; B packed: rows 4.0 KiB apart share cache sets"),
         (_gemm(64, 64, 64, columns=True), NO_KNOBS, "; B packed: it is column-major"),
         (
             _gemm(64, 64, 64),

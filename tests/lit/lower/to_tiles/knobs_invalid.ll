@@ -21,7 +21,7 @@
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=%t/none.toml 2>&1 | FileCheck %s --check-prefix=NONE
 ; NONE: tlx-lower: error: could not open input file '{{.*}}none.toml'
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=%t/large.toml 2>&1 | FileCheck %s --check-prefix=ENTRY
-; ENTRY: {{.*}}large.toml:2:2: error: tile 30x48 needs 94 registers, avx512 has 32
+; ENTRY: {{.*}}large.toml:2:2: error: tile 30x48 needs 94 registers, and avx512 has 32
 ; ENTRY-NEXT: ["matmul *"]
 ; ENTRY-NEXT: {{^}} ^~~~~~~~~~
 ; ENTRY-NEXT: {{.*}}a.ll:4:3: note: for matmul 24x96x60 float
