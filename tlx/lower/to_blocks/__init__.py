@@ -18,6 +18,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_blocks.elementwise import copy_grid_kernel, elementwise_grid_kernel
 from tlx.lower.to_blocks.host import AffinePointer, HostFunction, HostTree
@@ -114,7 +115,8 @@ class _Kernels:
         if key not in self.known:
             self.known[key] = self._new(function, number, tree, iterations)
             for facts in self.known[key]:
-                size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
+                shared = f"{size_text(facts.shared)} of shared memory" if facts.shared else "no shared memory"
+                size = f"{facts.grid} blocks of {facts.block} threads, {shared}"
                 self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
         return self.known[key]
 
