@@ -40,7 +40,7 @@ LAST_WITH_TYPED_POINTERS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class CompilerVersions:
-    """The first versions of LLVM that compile a target's code; older ones fail, or leave calls to functions that do not exist.
+    """The first versions of LLVM that compile a target's code; older ones fail, or call functions that do not exist.
 
     Attributes:
         first: For all code.
