@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from operator import index
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
@@ -108,13 +107,11 @@ class Core:
 
     def _shape(self, operation: str, shape: Sequence[int]) -> tuple[int, ...]:
         """A shape whose extents are positive."""
-        try:
-            extents = tuple(index(extent) for extent in shape)
-        except TypeError:
-            self._fail(operation, f"shape {shape!r} is not a sequence of integers")
-        if any(extent < 1 for extent in extents):
-            self._fail(operation, f"shape {listed(extents)} has an extent below 1: tensors have at least one element")
-        return extents
+        if any(extent < 1 for extent in shape):
+            self._fail(
+                operation, f"shape {listed(shape)} has an extent below 1: tensors without elements are not values"
+            )
+        return tuple(int(extent) for extent in shape)
 
     def _axis(self, operation: str, axis: int, rank: int, name: str = "axis") -> int:
         """A dimension from 0 on; negative ones count from the end."""
