@@ -171,7 +171,12 @@ def test_the_highest_points_are_in_the_plot(tmp_path: Path, monkeypatch: pytest.
     pytest.importorskip("matplotlib")
     runs = [reported(made(share), made(share, size="2048"), threads=n) for n, share in ((1, 1.0), (2, 9.0))]
     figures: list[Any] = []
-    monkeypatch.setattr(plots.plot, "save", lambda figure, _: figures.append(figure))
+
+    def keep(figure: Any, path: str) -> None:
+        del path
+        figures.append(figure)
+
+    monkeypatch.setattr(plots.plot, "save", keep)
     plots.draw(str(tmp_path / "p.svg"), {tables.RUNS: runs})
     for axis in figures[0].axes:
         heights = [height for line in axis.lines for height in line.get_ydata()]
