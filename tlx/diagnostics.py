@@ -245,6 +245,11 @@ def shown_path(path: str) -> str:
     return path
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 index`, `2 indices`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`; did you mean '...'?` with the `nearest` word; empty where none is near."""
     near = nearest(word, known, cutoff)

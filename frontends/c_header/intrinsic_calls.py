@@ -29,7 +29,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tlx.diagnostics import Note, VerifyError
+from tlx.diagnostics import Note, VerifyError, counted
 from tlx.frontends.c_header.calling_convention import Coercion, passed_scalar_bits
 from tlx.frontends.c_header.mem2reg import debug_only
 from tlx.frontends.c_header.placeholders import ELEMENTS, PREFIX, PlaceholderCall, c_name, placeholder_calls
@@ -134,7 +134,7 @@ def check_operand_count(call: PlaceholderCall, forms: Sequence[Sequence[Operand]
         return
     all_forms = call.placeholder.intrinsic.forms
     expected = " or ".join(f"({', '.join(o.name + ('...' if o.repeated else '') for o in f)})" for f in all_forms)
-    raise call.error(f"expected operands {expected}, got {len(call.args)} operands")
+    raise call.error(f"expected operands {expected}, got {counted(len(call.args), 'operand')}")
 
 
 def emit_intrinsic(

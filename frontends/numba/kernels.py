@@ -27,7 +27,7 @@ import numpy as np
 from tlx.api.call import ArgumentError, unsupported_error
 from tlx.api.prototypes import prototypes
 from tlx.api.signatures import Parameter, Prototype
-from tlx.diagnostics import Source, Span, TlxError, UsageError
+from tlx.diagnostics import Source, Span, TlxError, UsageError, counted
 from tlx.frontends.numba.linking import address_of, caller, compiled, numba, numba_type, numba_types, register
 from tlx.frontends.numba.program import Lowering, Program
 from tlx.frontends.numba.signatures import ArrayType, Signature, parse_signature
@@ -147,7 +147,9 @@ class Kernel(ABC):
             bound = inspect.Signature(parameters).bind(*args, **kws)
         except TypeError as error:
             listed = ", ".join(self.parameters)
-            takes = f"takes {len(self.parameters)} arguments ({listed}){' and out' if self._takes_out else ''}"
+            takes = (
+                f"takes {counted(len(self.parameters), 'argument')} ({listed}){' and out' if self._takes_out else ''}"
+            )
             raise ArgumentError(f"{self.name} {takes}: {error}") from None
         bound.apply_defaults()
         return self._split(bound.args)
@@ -172,7 +174,8 @@ class Kernel(ABC):
         if key not in self._dispatchers:
             if len(types) != len(self.parameters):
                 listed = ", ".join(self.parameters)
-                raise ArgumentError(f"{self.name} takes {len(self.parameters)} arguments ({listed}), got {len(types)}")
+                takes = f"takes {counted(len(self.parameters), 'argument')} ({listed})"
+                raise ArgumentError(f"{self.name} {takes}, got {len(types)}")
             self._dispatchers[key] = compiled(self._function(plain[: len(types)], plain[len(types) :]))
         return self._dispatchers[key]
 
@@ -225,7 +228,8 @@ class GraphKernel(Kernel):
         for index, signature in enumerate(self._signatures):
             if len(signature.arguments) != len(parameters):
                 raise UsageError(
-                    f"tlx.numba: {name} has {len(parameters)} parameters after the graph ({', '.join(parameters)}), "
+                    f"tlx.numba: {name} has {counted(len(parameters), 'parameter')} after the graph "
+                    f"({', '.join(parameters)}), "
                     f"but the signature '{signature}' has {len(signature.arguments)}",
                     self._place,
                 )

@@ -77,11 +77,6 @@ def _same(one: Span, other: Span) -> bool:
     return one.source is other.source and one.start == other.start
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 index`, `2 indices`."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
 def listed(words: Iterable[object], last: str) -> str:
     """`0, 1 or 2`."""
     *first, final = map(str, words)

@@ -223,6 +223,6 @@ def test_functions_without_tensor_operations(beside: str) -> None:
 
 def test_functions_of_other_types_are_refused_with_their_place() -> None:
     text = "define fp128 @f(fp128 %x) {\n  %y = call fp128 @llvm.exp.f128(fp128 %x)\n  ret fp128 %y\n}\n"
-    with pytest.raises(LoweringError, match="exp of fp128 is not implemented for targets with grids") as caught:
+    with pytest.raises(LoweringError, match="exp of fp128 is not implemented for GPUs") as caught:
         lowered(text)
     assert "test.ll:2:3: error:" in caught.value.render()

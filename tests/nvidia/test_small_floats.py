@@ -154,12 +154,12 @@ def test_remarks_on_products_that_are_not_computed_on_bytes() -> None:
     program = product((64, 64, 64), (E4M3, E4M3))
     assert remarks_on(program, "sm_90a") == []
     text = remarks_on(program, "sm_80")[0]
-    assert text == "sm_80 multiplies no 8-bit floats: they are converted before, as in `exact`"
+    assert text == "sm_80 has no products of 8-bit floats: they are converted first (--fp8-products=exact)"
     g = Graph("f")
     images, filters = (g.parameter(name, (16, 16, 8, 8), "float8_e4m3fn") for name in ("x", "w"))
     g.output(g.convolution(g.convert(images, "float16"), g.convert(filters, "float16"), padding=[(4, 4)] * 2))
     missed = remarks_on(str(g.module()), "sm_90a")
-    assert any("convolutions are not computed on bytes" in text for text in missed)
+    assert any("convolutions do not take bytes" in text for text in missed)
 
 
 def test_an_operand_of_bytes_and_one_of_halves(run: Run) -> None:

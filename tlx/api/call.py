@@ -24,7 +24,7 @@ from typing import Any, Final, SupportsFloat, SupportsIndex, cast
 import numpy as np
 
 from tlx.api.signatures import Parameter, Prototype
-from tlx.diagnostics import TlxError, UsageError
+from tlx.diagnostics import TlxError, UsageError, counted
 from tlx.intrinsics.numpy_types import Array, memory_dtype, small_float_of
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
 from tlx.ir.prepared import BLOCK_ALIGN, CONSTANT
@@ -174,7 +174,7 @@ class CompiledFunction:
 
     def _count_error(self, count: int) -> ArgumentError:
         names = ", ".join(p.name for p in self.prototype.parameters)
-        return ArgumentError(f"@{self.prototype.name} takes {self._count} arguments ({names}), got {count}")
+        return ArgumentError(f"@{self.prototype.name} takes {counted(self._count, 'argument')} ({names}), got {count}")
 
     def prepare(self, *arrays: Any, **named: Any) -> PreparedFunction:
         """The function with prepared arguments; see `tlx.api.prepare.PreparableFunction.prepare`.
@@ -292,7 +292,9 @@ class PreparableFunction(CompiledFunction):
         given |= named
         if wrong or len(arrays) > len(names) or len(given) < len(names):
             got = ", ".join([*[f"{len(arrays)} by position"] * bool(arrays), *named]) or "none"
-            raise ArgumentError(f"@{self.prototype.name}.prepare takes {len(names)} arrays ({listed}), got {got}")
+            raise ArgumentError(
+                f"@{self.prototype.name}.prepare takes {counted(len(names), 'array')} ({listed}), got {got}"
+            )
         return [
             _pointer(number, parameter, given[name])
             for number, parameter, name in zip(self._preparation.numbers, parameters, names, strict=True)
@@ -320,7 +322,8 @@ class PreparableFunction(CompiledFunction):
         numbers = self._preparation.numbers
         if len(arguments) + len(numbers) != self._count:
             others = [p.name for n, p in enumerate(self.prototype.parameters) if n not in numbers]
-            message = f"@{self.prototype.name}, prepared, takes {len(others)} arguments ({', '.join(others)})"
+            takes = f"takes {counted(len(others), 'argument')} ({', '.join(others)})"
+            message = f"@{self.prototype.name}, prepared, {takes}"
             raise ArgumentError(f"{message}, got {len(arguments)}")
         passed = list(arguments)
         for number, block in zip(numbers, blocks, strict=True):

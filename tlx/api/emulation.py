@@ -21,7 +21,7 @@ from tlx.api.files import FORMAT_BY_NAME
 from tlx.api.lowering import Compilation, LoweredSource, SourceInput, lower_source, refused_functions
 from tlx.api.signatures import Parameter, Prototype
 from tlx.api.wrappers import quoted_name, slot_wrapper_definition
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, counted
 from tlx.intrinsics.numpy_types import memory_dtype
 from tlx.ir.module import Module
 from tlx.ir.prepared import preparation_name
@@ -115,7 +115,7 @@ class EmulatedFunction:
         prototype = self.prototype
         if len(arguments) != len(prototype.parameters):
             names = ", ".join(p.name for p in prototype.parameters)
-            expected = f"takes {len(prototype.parameters)} arguments ({names})"
+            expected = f"takes {counted(len(prototype.parameters), 'argument')} ({names})"
             raise ArgumentError(f"@{prototype.name} {expected}, got {len(arguments)}")
         checked = [
             _in_memory(checked_argument(number, parameter, value), parameter, value)

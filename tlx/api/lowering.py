@@ -53,7 +53,7 @@ class SourceInput:
         from tlx.ir.module import Module
 
         if not isinstance(cast("object", source), Module):
-            raise UsageError(f"tlx.compile takes a module, a text or a path, not an object of {type(source).__name__}")
+            raise UsageError(f"tlx.compile takes a module, a text or a path, got {type(source).__name__}")
         if reading != FORMAT_BY_NAME:
             raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
         return cls(source.source.name, None, str(source), is_module=True)

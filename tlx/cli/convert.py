@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
-    "What to write: TLX IR; the syntax tree, in the syntax of version 2; the signatures of the kernels as C functions; "
-    "a C header; a version 1 program converted to version 2."
+    "What to write: TLX IR (the default); the syntax tree, in the syntax of version 2; the signatures of the kernels "
+    "as C functions; a C header; a version 1 program converted to version 2."
 )
 
 

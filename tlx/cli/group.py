@@ -58,7 +58,13 @@ class LazyGroup(click.Group):
             hint = f"\ntlx: did you mean '{near}'?" if near else ""
             raise click.UsageError(f"unknown command '{name}'; try 'tlx --help'{hint}")
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command, respell(command, rest) if command and not ctx.resilient_parsing else rest
+        if not command or ctx.resilient_parsing:
+            return name, command, rest
+        try:
+            return name, command, respell(command, rest)
+        except click.NoSuchOption as error:
+            error.ctx = click.Context(command, ctx, name)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""
@@ -78,7 +84,12 @@ def _print_include_dir(ctx: click.Context, _parameter: click.Parameter, value: A
     ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.option(
     "--include-dir",
@@ -88,12 +99,16 @@ def _print_include_dir(ctx: click.Context, _parameter: click.Parameter, value: A
     callback=_print_include_dir,
     help="Print the directory of tlx.h and exit.",
 )
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Tensors for stock LLVM IR."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(1)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("shell", type=click.Choice(("bash", "fish", "zsh")))
+@click.argument("shell", type=click.Choice(("bash", "fish", "zsh")), metavar="bash|fish|zsh")
 def completion(shell: str) -> None:
     """Print a script that completes the commands and options of tlx and tlx-lower.
 

@@ -37,7 +37,9 @@ _CACHE_HELP: Final = (
 @input_options
 @output_option
 @target_option()
-@click.option("--emit", "--filetype", "kind", type=click.Choice(OUTPUT_KINDS), default="ll", help="What to write.")
+@click.option(
+    "--emit", "--filetype", "kind", type=click.Choice(OUTPUT_KINDS), default="ll", help="What to write (default: ll)."
+)
 @click.option("-S", "as_text", is_flag=True, help="Write LLVM assembly: the same as --emit=ll.")
 @click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Optimise the lowered module with LLVM.")
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)

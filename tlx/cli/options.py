@@ -52,15 +52,15 @@ output_option: Final = click.option(
 
 
 def target_option(
-    help_: str = "Target to generate code for; 'tlx targets' lists them.",
+    help_: str = "Target to generate code for (default: native, the best of this machine); 'tlx targets' lists them.",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option --target, the name of a target."""
     return click.option("--target", metavar="NAME", default="native", help=help_, shell_complete=complete_target)
 
 
 _LANGUAGE_HELP: Final = (
-    "Language of the input: ll or ir for LLVM assembly or bitcode, tl for the tensor language (default: by the file's "
-    "extension)."
+    "Language of the input: ll or ir for LLVM assembly or bitcode, tl for the tensor language, onnx or stablehlo for a "
+    "model (default: by the file's extension)."
 )
 _STD_HELP: Final = "Version of the tensor language: v1 or v2 (default: v2)."
 
@@ -171,8 +171,11 @@ def setting_option(name: str, help_: str | None = None) -> Callable[[Callable[..
         attributes["type"] = click.IntRange(setting.minimum)
     if setting.metavar is not None:
         attributes["metavar"] = setting.metavar
+    text = help_ or setting.help
     shown = None if setting.choices and default not in setting.choices else default
-    return click.option(setting.flag, name, default=shown, help=help_ or setting.help, **attributes)
+    if setting.choices and shown is not None:
+        text = f"{text.removesuffix('.')} (default: {shown})."
+    return click.option(setting.flag, name, default=shown, help=text, **attributes)
 
 
 def _words(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ _QUOTED: Final = re.compile("'([^']*)'")
 _NO_FOLDER: Final = "usable temporary directory"
 """What the module tempfile says where no folder of temporary files takes any."""
 _NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)", re.DOTALL)
+_TOO_SMALL: Final = re.compile(r"is not in the range x>=(\S+)$")
+_NOT_BETWEEN: Final = re.compile(r"is not in the range (\S+)<=x<=(\S+)$")
 
 
 def run_program(command: click.Command, name: str) -> NoReturn:
@@ -102,11 +104,13 @@ def render_error(error: TlxError, name: str) -> str:
 def usage_message(error: click.ClickException, name: str) -> str:
     """The message about invalid arguments, worded like LLVM's."""
     if isinstance(error, click.NoSuchOption):
-        message = f"unknown command line argument '{error.option_name}'; try '{name} --help'"
+        command = error.ctx.command_path if error.ctx else name
+        message = f"unknown command line argument '{error.option_name}'; try '{command} --help'"
         if error.possibilities:
             message += f"\n{name}: did you mean '{min(error.possibilities)}'?"
         return message
     message = error.format_message().rstrip(".").replace(". Choose from:", "; choose from").replace("\n\t", " ")
+    message = _NOT_BETWEEN.sub(r"is not between \1 and \2", _TOO_SMALL.sub(r"is less than \1", message))
     if match := _NO_CHOICE.search(message):
         message += did_you_mean(match[1], _QUOTED.findall(match[2]))
     return message[:1].lower() + message[1:]

@@ -41,7 +41,7 @@ class CallArgument:
 @click.argument("file", shell_complete=complete_file)
 @click.argument("arguments", nargs=-1, metavar="ARGS...", shell_complete=complete_file)
 @click.option("--function", "name", metavar="NAME", help="Function to call; required if the file defines several.")
-@target_option("Target to generate code for; this machine, or the emulated one, must support it.")
+@target_option("Target to generate code for; this machine, or the emulated one, must support it (default: native).")
 @click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I, counted from 0, after the call.")
 @click.option("--evaluate", is_flag=True, help="Interpret the function with numpy instead of compiling it.")
 @click.option(
@@ -155,7 +155,7 @@ def _out(text: str, count: int) -> tuple[int, str]:
     if not (equals and path and index.isdecimal()):
         raise UsageError(f"--out={text}: write --out=I=PATH, I being the number of an argument, from 0")
     if int(index) >= count:
-        raise UsageError(f"--out={text}: there are {count} arguments, numbered from 0")
+        raise UsageError(f"--out={text}: the last of the arguments, numbered from 0, is {count - 1}")
     return int(index), path
 
 

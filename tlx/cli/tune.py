@@ -223,7 +223,7 @@ class _Progress:
     def _move(self, position: int) -> None:
         """Move the bar forward."""
         position = max(position, self.position)
-        self.advance(f"{self.trials} trials, {self.products}/{self.total} products", position - self.position)
+        self.advance(f"trials: {self.trials}, products: {self.products}/{self.total}", position - self.position)
         self.position = position
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tlx.diagnostics import EvaluationError, Note, Span
+from tlx.diagnostics import EvaluationError, Note, Span, counted
 from tlx.evaluate import arithmetic, memory_access, vectors
 from tlx.evaluate.calls import (
     ByvalCopy,
@@ -359,8 +359,8 @@ class Machine:
         if function is None:
             raise EvaluationError(f"there is no function @{name} in this module; it has {_listed(self._functions)}")
         if len(args) != len(function.arguments):
-            expected = len(function.arguments)
-            raise EvaluationError(f"@{name} takes {expected} arguments, got {len(args)}", function.span)
+            expected = counted(len(function.arguments), "argument")
+            raise EvaluationError(f"@{name} takes {expected}, got {len(args)}", function.span)
         mapping = map_arguments(self.memory, function, args)
         self._steps_left = self._max_steps
         try:

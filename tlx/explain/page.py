@@ -273,7 +273,7 @@ def _what(kernel: Kernel) -> str:
     if isinstance(problem, Copy):
         return f"copy of {problem.source.layout}"
     if isinstance(problem, LineShuffle):
-        return "shuffle of lines"
+        return "shuffle of loaded vectors"
     return problem.kernel_name.removeprefix("tlx.").replace(".", " ")
 
 

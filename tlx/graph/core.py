@@ -125,7 +125,7 @@ class Core:
             return tuple(range(rank))
         dimensions = [self._axis(operation, a, rank, name) for a in ((axes,) if isinstance(axes, int) else axes)]
         if len(set(dimensions)) < len(dimensions):
-            self._fail(operation, f"{name} {listed(dimensions)} names a dimension twice")
+            self._fail(operation, f"{name} {listed(dimensions)}: a dimension is named twice")
         return tuple(dimensions)
 
     def _value(self, operation: str, x: Operand, dtype: DType | None = None) -> Value:

@@ -78,7 +78,10 @@ class Reductions(Products):
         values = [self._value("fold", operand) for operand in operands]
         if not values or len(initials) != len(values) or any(v.shape != values[0].shape for v in values):
             shapes = ", ".join(listed(v.shape) for v in values)
-            self._fail("fold", f"{len(values)} operands of shapes {shapes} have {len(initials)} initial values")
+            self._fail(
+                "fold",
+                f"expected operands of one shape and an initial value for each, got {shapes} and {len(initials)}",
+            )
         shape = values[0].shape
         along = self._axes("fold", axes, len(shape))
         others = [d for d in range(len(shape)) if d not in along]

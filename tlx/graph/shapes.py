@@ -38,7 +38,7 @@ class Shapes(Core):
             extents = tuple(value.view.count // rest if e == -1 and rest > 0 else e for e in extents)
         extents = self._shape("reshape", extents)
         if math.prod(extents) != value.view.count:
-            sizes = f"{listed(value.shape)} has {value.view.count} elements and {listed(shape)} {math.prod(extents)}"
+            sizes = f"{listed(value.shape)} has {value.view.count} elements, {listed(shape)} has {math.prod(extents)}"
             self._fail("reshape", sizes)
         view = value.view.reshaped(extents)
         if view is None or not self._is_readable(value, view):
@@ -83,8 +83,8 @@ class Shapes(Core):
             self._fail("slice", f"starts, stops and steps must have an entry for each of {value.rank} dimensions")
         for d, (start, stop, step) in enumerate(zip(starts, stops, strides, strict=True)):
             if not 0 <= start < stop <= value.shape[d] or step < 1:
-                extent = f"dimension {d}, extent {value.shape[d]}"
-                self._fail("slice", f"{start}:{stop}:{step} selects nothing of {extent}, or reaches outside")
+                allowed = f"expected 0 <= start < stop <= {value.shape[d]} and a step of at least 1"
+                self._fail("slice", f"{start}:{stop}:{step} in dimension {d}: {allowed}")
         shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, stops, strides, strict=True))
         whole = tuple((e - 1) * s + 1 for e, s in zip(shape, strides, strict=True))
         cropped = self._cropped(value, starts, whole)
@@ -101,7 +101,9 @@ class Shapes(Core):
         """Python's `x[key]`: integers, slices with positive steps, `...` and None."""
         value = self._value("index", x)
         named = [k for k in key if k is not None and k is not ...]
-        if len(named) > value.rank or sum(k is ... for k in key) > 1:
+        if sum(k is ... for k in key) > 1:
+            self._fail("index", "... is allowed only once")
+        if len(named) > value.rank:
             self._fail("index", f"{len(named)} indices for a tensor of rank {value.rank}")
         filled: list[Index] = []
         for k in key if any(k is ... for k in key) else (*key, ...):
@@ -169,7 +171,7 @@ class Shapes(Core):
                 self._fail("concatenate", f"element types {first.dtype.name} and {part.dtype.name} differ: convert one")
             if (*part.shape[:along], *part.shape[along + 1 :]) != (*first.shape[:along], *first.shape[along + 1 :]):
                 texts = f"{listed(first.shape)} and {listed(part.shape)}"
-                self._fail("concatenate", f"shapes {texts} differ in another dimension than {along}")
+                self._fail("concatenate", f"shapes {texts} may differ only in dimension {along}")
         if len(parts) == 1:
             return first
         shape = [sum(p.shape[along] for p in parts) if d == along else e for d, e in enumerate(first.shape)]

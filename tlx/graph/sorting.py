@@ -53,7 +53,7 @@ class Sorting(ControlFlow):
         """
         values = [self._value("sort", x) for x in operands]
         if not 1 <= keys <= len(values):
-            self._fail("sort", f"{keys} keys of {len(values)} operands")
+            self._fail("sort", f"keys is {keys}: expected 1 to {len(values)}, the number of operands")
         first = values[0]
         for value in values[1:]:
             if value.shape != first.shape:
@@ -77,7 +77,7 @@ class Sorting(ControlFlow):
         value = self._value("top_k", x)
         last = self._axis("top_k", -1, value.rank)
         if not 1 <= k <= value.shape[last]:
-            self._fail("top_k", f"{k} elements of {value.shape[last]}")
+            self._fail("top_k", f"k is {k}: expected 1 to {value.shape[last]}, the extent of the last dimension")
         order = self._sorted_entries("top_k", [value], last, descending=True)
         return self._permuted(value, last, order, k), self.index(self.convert(order, "int32"), (..., slice(k)))
 

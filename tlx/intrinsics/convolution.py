@@ -89,8 +89,7 @@ def _check_vectors(rank: int, dims: Dims) -> None:
     for name, numbers in zip(("strides", "input_dilations", "kernel_dilations"), dims, strict=False):
         if len(numbers) not in counts:
             message = (
-                f"{name} {vector_text(numbers)} has {len(numbers)} entries, x has rank {rank}: "
-                f"expected {' or '.join(map(str, counts))}"
+                f"{name} {vector_text(numbers)} must have {' or '.join(map(str, counts))} entries, as x has rank {rank}"
             )
             raise RuleError(message, name)
         least = 1 if name == "strides" else 0

@@ -167,7 +167,7 @@ def check_window(extents: Sequence[int], window: Sequence[int], strides: Sequenc
     """Check that a window has an entry for each dimension and fits into the tensor, and that strides are positive."""
     for name, numbers in (("window", window), ("strides", strides)):
         if len(numbers) != len(extents):
-            message = f"{name} {vector_text(numbers)} has {len(numbers)} entries and x has rank {len(extents)}"
+            message = f"{name} {vector_text(numbers)} must have {len(extents)} entries, the rank of x"
             raise RuleError(message, name)
         if min(numbers) < 1:
             raise RuleError(f"{name} {vector_text(numbers)} must be at least 1 in every dimension", name)

@@ -62,7 +62,7 @@ def _broadcast_type(tensors: Sequence[TensorType], dims: Dims, element: Type) ->
     if min(shape) < 1:
         raise RuleError(f"out_shape {vector_text(shape)} must be at least 1 in every dimension", "out_shape")
     if len(positions) != tensor.rank:
-        message = f"dims {vector_text(positions)} has {len(positions)} entries and x has rank {tensor.rank}"
+        message = f"dims {vector_text(positions)} must have {tensor.rank} entries, the rank of x"
         raise RuleError(message, "dims")
     if len(set(positions)) != len(positions) or not all(0 <= d < rank for d in positions):
         message = f"dims {vector_text(positions)} must be distinct dimensions of the result, 0 to {rank - 1}"
@@ -150,7 +150,7 @@ def _pad_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[
     check_same_element(x, element)
     for name, numbers in zip(("low", "high", "interior"), dims, strict=False):
         if len(numbers) != x.rank:
-            message = f"{name} {vector_text(numbers)} has {len(numbers)} entries and x has rank {x.rank}"
+            message = f"{name} {vector_text(numbers)} must have {x.rank} entries, the rank of x"
             raise RuleError(message, name)
     low, high, interior = _borders(x.rank, dims)
     if min(interior) < 0:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
-from tlx.diagnostics import Span, UsageError
+from tlx.diagnostics import Span, UsageError, did_you_mean
 
 WEIGHT_BYTES: Final = 8 << 20
 """Bytes of a constant B up to which it is packed at compile time: a MB takes 3 MB of text and half a second."""
@@ -219,7 +219,7 @@ def parse_value(name: str, value: object) -> Any:
         UsageError: There is no such knob, or it does not take that value.
     """
     if name not in KNOB_NAMES:
-        raise UsageError(f"unknown knob '{name}'; knobs are {', '.join(KNOB_NAMES)}")
+        raise UsageError(f"unknown knob '{name}'; choose from {', '.join(KNOB_NAMES)}{did_you_mean(name, KNOB_NAMES)}")
     if name == "tile":
         return _tile(value)
     return _switch(name, value) if name.startswith("pack_") else _number(name, value)

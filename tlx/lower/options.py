@@ -69,14 +69,14 @@ class Setting:
     minimum: int | None = None
 
     def mistake(self, value: object) -> str | None:
-        """The error message of a value, in click's words; None if it is valid."""
+        """What is wrong with a value, in the words of the commands; None if it is valid."""
         if not isinstance(value, self.type) or (self.type is int and isinstance(value, bool)):
             return f"{value!r} is not of type {self.type.__name__}"
         if self.choices and value not in self.choices:
             choices = ", ".join(f"'{choice}'" for choice in self.choices)
             return f"'{value}' is not one of {choices}{did_you_mean(str(value), map(str, self.choices))}"
         if self.minimum is not None and cast("int", value) < self.minimum:
-            return f"{value} is not in the range x>={self.minimum}"
+            return f"{value} is less than {self.minimum}"
         return None
 
 

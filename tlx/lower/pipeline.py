@@ -107,7 +107,8 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
         if options.fp8_products == "tensor-cores":
             allowed += resolved.grid.fp8_products
             if not resolved.grid.fp8_products:
-                message = f"{resolved.processor} multiplies no 8-bit floats: they are converted before, as in `exact`"
+                products = f"{resolved.processor} has no products of 8-bit floats"
+                message = f"{products}: they are converted first (--fp8-products=exact)"
                 options.remarks.add("missed", "to-2d", message)
         resolved = replace(resolved, grid=replace(resolved.grid, products=allowed + resolved.grid.products))
     return resolved if options.decision_seed is None else resolved.with_decision_seed(options.decision_seed)
@@ -222,18 +223,18 @@ def _check_compiler(module: Module, target: Target, options: Options) -> None:
     span = None if place is None else Span(module.source, *place)
     if module.typed_pointers and first > LAST_WITH_TYPED_POINTERS:
         message = (
-            f"LLVM {first} or later compiles code with {names}, but only LLVM {LAST_WITH_TYPED_POINTERS} and older "
-            "reads typed pointers such as 'float*'; write 'ptr', or have TLX compile the code with --emit=obj"
+            f"code with {names} needs LLVM {first} or later, but only LLVM {LAST_WITH_TYPED_POINTERS} and older read "
+            "typed pointers such as 'float*'; write 'ptr', or have TLX compile the code with --emit=obj"
         )
         raise LoweringError(message, span, name=module.source.name)
     if span is not None:
         message = (
-            f"LLVM {first} or later compiles code with {names}; older versions, which also read typed pointers such as "
+            f"code with {names} needs LLVM {first} or later; older versions, which also read typed pointers such as "
             "'float*', fail or write wrong code: compile with that version, or have TLX do it with --emit=obj"
         )
         warn(TlxWarning(message, span))
     if first > OLDEST_LLVM:
-        options.remarks.add("analysis", "legalize", f"LLVM {first} or later compiles code with {names}")
+        options.remarks.add("analysis", "legalize", f"code with {names} needs LLVM {first} or later")
 
 
 def has_work(text: str) -> bool:

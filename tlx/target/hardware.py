@@ -40,7 +40,7 @@ LAST_WITH_TYPED_POINTERS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class CompilerVersions:
-    """The first versions of LLVM that compile a target's code; older ones fail, or leave calls of what they lack.
+    """The first versions of LLVM that compile a target's code; older ones fail, or call functions that do not exist.
 
     Attributes:
         first: For all code.
@@ -170,7 +170,7 @@ class FloatInstructions:
 
 @dataclass(frozen=True, slots=True)
 class FloatEstimates:
-    """Instructions that estimate functions of floats, and one that is as fast as no other comparison.
+    """Instructions that estimate functions of floats, and one that clamps them to 0 to 1.
 
     They take registers of any number of floats.
 

@@ -1,4 +1,4 @@
-"""Calls in code that is written for one thread of a grid, such as front ends write it, and what marks such functions.
+"""Calls in code for one thread of a grid, as front ends write it, and the attributes that mark such functions.
 
     define void @scale(ptr %a, i64 %nx, i64 %ny, i64 %nz) "tlx-block"="128,4096" {      128 threads, 4096 shared bytes
       %thread = call i32 @tlx.thread.number()

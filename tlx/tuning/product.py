@@ -305,7 +305,7 @@ def products_of_shapes(
     products: list[KnobQuery] = []
     for name in types:
         if name not in TYPE_WORDS:
-            raise UsageError(f"unknown types '{name}'; choose from {', '.join(TYPE_WORDS)}")
+            raise UsageError(f"unknown type '{name}'; choose from {', '.join(TYPE_WORDS)}")
         for shape in shapes:
             words = f"matmul {shape} {TYPE_WORDS[name]}{'' if layout == 'nn' else f' {layout}'}"
             text = parse_product(words).gemm.knob_key + " fused" * fused + f" {OPENMP}" * (threads > 1)

@@ -20,6 +20,10 @@ from tlx.frontends.onnx.translate import Translation
 from tlx.graph import Value
 
 _UNROLLED: Final = 8  # iterations of a loop that is written out
+_UNKNOWN_ROWS: Final = (
+    "the number of iterations, and with it the shape of a result, depends on the inputs: pass constants={...} for "
+    "those that decide it"
+)
 
 
 @operator("If", note="branches of different shapes only if the condition is known")
@@ -36,10 +40,8 @@ def if_(t: Translation, node: Node, condition: Tensor) -> tuple[Tensor, ...]:
                 try:
                     results = t.subgraph(graph, [])
                 except TlxError as error:
-                    reason = (
-                        f"{error.message}; if this branch of an If never runs, pass constants={{...}} for the inputs"
-                    )
-                    raise ModelError(f"{reason} that decide it", name=error.name) from error
+                    remedy = "if this branch of an If never runs, pass constants={...} for the inputs that decide it"
+                    raise ModelError(f"{error.message}; {remedy}", name=error.name) from error
                 found.append([x.shape for x in results])
                 if found[0] != found[-1]:
                     t.fail(
@@ -69,7 +71,7 @@ def loop(
         if count <= _UNROLLED or len(body.outputs) > 1 + carried:
             return _counted(t, body, count, state)
     if len(body.outputs) > 1 + carried:
-        t.fail("the number of iterations depends on the inputs, and with it the shape of a result: not supported")
+        t.fail(_UNKNOWN_ROWS)
     return tuple(_while(t, body, trips, start, state))
 
 
@@ -93,7 +95,7 @@ def _counted(t: Translation, body: GraphDefinition, count: int, state: Sequence[
         outer = dict(zip(captured, others, strict=True))
         goes_on, *results = t.subgraph(body, [index, np.asarray(True), *values], outer)
         if isinstance(goes_on, Value) or not goes_on.reshape(-1)[0]:
-            t.fail("the number of iterations depends on the inputs, and with it the shape of a result: not supported")
+            t.fail(_UNKNOWN_ROWS)
         return results[:carried], results[carried:]
 
     if count > _UNROLLED:
@@ -105,7 +107,7 @@ def _counted(t: Translation, body: GraphDefinition, count: int, state: Sequence[
         goes_on, *results = t.subgraph(body, [np.asarray(number, np.int64), np.asarray(True), *current])
         if isinstance(goes_on, Value):
             if written or len(results) > carried:
-                t.fail("the number of iterations depends on the inputs, and with it a shape: not supported")
+                t.fail(_UNKNOWN_ROWS)
             return tuple(_while(t, body, np.asarray(count), np.asarray(True), state))
         current = results[:carried]
         written.append(results[carried:])
@@ -131,7 +133,10 @@ def _while(
             after, *results = t.subgraph(body, [number, goes_on, *values[:carried]], outer)
             for old, new in zip(values, results, strict=False):
                 if old.shape != new.shape:
-                    t.fail(f"a value has shape {old.shape} before an iteration and {new.shape} after it: not supported")
+                    shapes = f"{old.shape} to {new.shape}"
+                    t.fail(
+                        f"an iteration changes a shape, {shapes}, but the number of iterations depends on the inputs"
+                    )
             return [number + 1, t.value(t.reshape(after, ())), *map(t.value, results), *values[carried:]]
 
     zero = t.graph.full((), 0, np.int64)
@@ -144,14 +149,18 @@ def scan(t: Translation, node: Node, *operands: Tensor) -> tuple[Tensor, ...]:
     """A graph for each row of some tensors."""
     body, count = node.subgraph("body"), node.integer("num_scan_inputs", 1)
     if node.opset < 9 or not 1 <= count <= len(operands):
-        raise node.error(f"version {node.opset} with {count} of {len(operands)} inputs is not supported")
+        raise node.error(
+            f"version {node.opset} with num_scan_inputs {count} and {len(operands)} inputs is not supported"
+        )
     carried = len(operands) - count
     results = len(body.outputs) - carried
     axes = node.integers("scan_input_axes") or [0] * count
     moved = [_first(t, x, axis) for x, axis in zip(operands[carried:], axes, strict=True)]
     steps = moved[0].shape[0]
     if not steps or any(x.shape[0] != steps for x in moved):
-        t.fail(f"tensors of {[x.shape[0] for x in moved]} rows must have the same number of them, at least one")
+        t.fail(
+            f"the scanned tensors have {[x.shape[0] for x in moved]} rows: all must have the same number, at least 1"
+        )
 
     captured = t.captured(body)
 

@@ -116,7 +116,7 @@ def top_k(t: Tensors, node: Node, x: Tensor, k: Tensor | None = None) -> tuple[T
     axis = t.axis(node.integer("axis", -1), len(x.shape))
     count = node.integer("k", 0) if k is None else int(t.scalar(k, "k"))
     if not 0 <= count <= x.shape[axis]:
-        t.fail(f"{count} elements of dimension {axis}, extent {x.shape[axis]}")
+        t.fail(f"k is {count}: expected 0 to {x.shape[axis]}, the extent of dimension {axis}")
     shape = tuple(count if d == axis else e for d, e in enumerate(x.shape))
     if not math.prod(shape):
         return np.empty(shape, x.dtype), np.empty(shape, np.int64)

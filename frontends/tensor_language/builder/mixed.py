@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, counted
 from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, access_meanings, document, method
 from tlx.frontends.tensor_language.builder.values import NoValue, Operand, TypeLike, Value, dictionary_of, scalar_of
-from tlx.frontends.tensor_language.errors import counted
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.control import Barrier, For, If, Yield
 from tlx.frontends.tensor_language.operations.core import Scope, Semantics

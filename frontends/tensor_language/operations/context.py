@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from tlx.diagnostics import Note, Span
-from tlx.frontends.tensor_language.errors import Reports, counted
+from tlx.diagnostics import Note, Span, counted
+from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.operations.core import RegionKind, mnemonic, operation_of, rules_of
 from tlx.frontends.tensor_language.syntax.annotations import field_problem
 from tlx.frontends.tensor_language.syntax.cursor import Results

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlx.diagnostics import Note
-from tlx.frontends.tensor_language.errors import counted
+from tlx.diagnostics import Note, counted
 from tlx.frontends.tensor_language.operations.attributes import check_for_attributes
 from tlx.frontends.tensor_language.operations.context import Context, Frame, Value, types_of
 from tlx.frontends.tensor_language.operations.core import flag, mnemonic, operation

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.frontends.tensor_language.errors import counted
+from tlx.diagnostics import counted
 from tlx.frontends.tensor_language.operations.attributes import check_alloca_attributes
 from tlx.frontends.tensor_language.operations.context import Context
 from tlx.frontends.tensor_language.operations.core import (

@@ -22,7 +22,7 @@ import numpy as np
 from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, array_address
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies, memory_bounds
-from tlx.frontends.tensor_language.errors import counted
+from tlx.diagnostics import counted
 from tlx.frontends.tensor_language.signature import CParameter
 from tlx.frontends.tensor_language.syntax.nodes import Attribute, Parameter
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType, number_of_kind

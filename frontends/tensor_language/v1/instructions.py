@@ -50,8 +50,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeVar
 
-from tlx.diagnostics import Span
-from tlx.frontends.tensor_language.errors import counted, did_you_mean
+from tlx.diagnostics import Span, counted
+from tlx.frontends.tensor_language.errors import did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
 from tlx.frontends.tensor_language.operations.core import operation_of
 from tlx.frontends.tensor_language.syntax import nodes

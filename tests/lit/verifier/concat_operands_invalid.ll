@@ -1,7 +1,7 @@
 ; At least one tensor is joined.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: concat_operands_invalid.ll:11:3: error: concat: expected operands (x..., axis), got 1 operands
+; CHECK: concat_operands_invalid.ll:11:3: error: concat: expected operands (x..., axis), got 1 operand
 ; CHECK-NEXT: %c = call <12 x float> @llvm.tensor.concat(i32 0)
 ; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -1,7 +1,7 @@
 ; Strides have one entry for each dimension, or for each spatial dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: convolution_vectors_invalid.ll:19:81: error: convolution: strides <1, 2, 2> has 3 entries, x has rank 4: expected 2 or 4
+; CHECK: convolution_vectors_invalid.ll:19:81: error: convolution: strides <1, 2, 2> must have 2 or 4 entries, as x has rank 4
 ; CHECK-NEXT: %c = call <24 x float> @llvm.tensor.convolution(token %x, token %w, <3 x i32> <i32 1, i32 2, i32 2>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
 ; CHECK-NEXT: {{^ {80}\^~~~~~~~~~~~~~~~~~~~~$}}
 ; CHECK-NEXT: convolution_vectors_invalid.ll:15:3: note: x is 1x4x6x6 float

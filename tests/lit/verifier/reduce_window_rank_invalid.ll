@@ -1,7 +1,7 @@
 ; A window has one entry for each dimension.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: reduce_window_rank_invalid.ll:14:69: error: reduce.add: window <2> has 1 entries and x has rank 2
+; CHECK: reduce_window_rank_invalid.ll:14:69: error: reduce.add: window <2> must have 2 entries, the rank of x
 ; CHECK-NEXT: %c = call <6 x float> @llvm.tensor.reduce.add(token %x, <1 x i32> <i32 2>, <2 x i32> <i32 2, i32 2>)
 ; CHECK-NEXT: {{^ {68}\^~~~~~~$}}
 ; CHECK-NEXT: reduce_window_rank_invalid.ll:12:3: note: x is 4x6 float

@@ -528,5 +528,5 @@ def test_wrappers_have_the_features_of_functions_without_tensors() -> None:
 
 
 def test_source_that_is_none() -> None:
-    with pytest.raises(UsageError, match="takes a module, a text or a path, not an object of int"):
+    with pytest.raises(UsageError, match="takes a module, a text or a path, got int"):
         tlx.compile(cast("str", 3))

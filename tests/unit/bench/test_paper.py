@@ -166,6 +166,24 @@ def test_plots(tmp_path: Path) -> None:
         plots.draw(str(tmp_path / "p.svg"), {tables.RUNS: [reported()]})
 
 
+def test_the_highest_points_are_in_the_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panels of a row share an axis, and the second one has higher points: means over sizes, not over threads."""
+    pytest.importorskip("matplotlib")
+    runs = [reported(made(share), made(share, size="2048"), threads=n) for n, share in ((1, 1.0), (2, 9.0))]
+    figures: list[Any] = []
+
+    def keep(figure: Any, path: str) -> None:
+        del path
+        figures.append(figure)
+
+    monkeypatch.setattr(plots.plot, "save", keep)
+    plots.draw(str(tmp_path / "p.svg"), {tables.RUNS: runs})
+    for axis in figures[0].axes:
+        heights = [height for line in axis.lines for height in line.get_ydata()]
+        assert axis.get_ylim()[0] == 0
+        assert axis.get_ylim()[1] > max(heights)
+
+
 def test_libraries_are_limited_to_the_target() -> None:
     assert command.library_limits(["+avx2", "+fma"])["LIBXSMM_TARGET"] == "hsw"
     assert command.library_limits(["+avx512f", "+avx512bf16"])["ONEDNN_MAX_CPU_ISA"] == "AVX512_CORE_BF16"

@@ -60,7 +60,7 @@ def test_vector_arguments_and_results(type_: str, arg: Any, dtype: Any) -> None:
 
 
 def test_wrong_arguments_are_errors() -> None:
-    with pytest.raises(EvaluationError, match="@f takes 1 arguments, got 2"):
+    with pytest.raises(EvaluationError, match="@f takes 1 argument, got 2"):
         run(IDENTITY.replace("TYPE", "i32"), 1, 2)
     with pytest.raises(EvaluationError, match="<3 x i32> needs 3 elements, got an array of 2"):
         run(IDENTITY.replace("TYPE", "<3 x i32>"), [1, 2])

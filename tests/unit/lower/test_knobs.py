@@ -66,12 +66,12 @@ def test_blocks_end_with_the_product() -> None:
 @pytest.mark.parametrize(
     ("knobs", "gemm", "message"),
     [
-        (Knobs((12, 48)), _gemm(64, 64, 64), "tile 12x48 needs 40 registers, avx512 has 32; 12x32, 9x48 fit"),
-        (Knobs((3, 8)), _gemm(64, 64, 64), "columns are whole registers of 16 elements; 3x16 are"),
+        (Knobs((12, 48)), _gemm(64, 64, 64), "tile 12x48 needs 40 registers, and avx512 has 32; use 12x32 or 9x48"),
+        (Knobs((3, 8)), _gemm(64, 64, 64), "columns must fill whole registers of 16 elements; use 3x16"),
         (Knobs(pack_b=False), _gemm(8, 8, 8, columns=True), "B has to be packed, as it is column-major"),
         (Knobs(pack_b=False), _gemm(8, 8, 8, BFLOAT), "B has to be packed, as a dot product reads neighbours along K"),
         (Knobs(pack_a=False), _gemm(8, 8, 7, BFLOAT), "A has to be packed"),
-        (Knobs(kc=5), _gemm(8, 8, 16, BFLOAT), "has steps of 2; 6 fits"),
+        (Knobs(kc=5), _gemm(8, 8, 16, BFLOAT), "has steps of 2; use 6"),
         (Knobs(kc=4), _gemm(8192, 8192, 16, BFLOAT, BFLOAT), "all 16 of K are added up in registers; leave out kc"),
         (Knobs((8, 48), nc=16), _gemm(8, 96, 16), "nc=16: a block holds at least one register tile of 8x48"),
     ],
@@ -91,7 +91,7 @@ def test_a_matrix_unit_s_tile_is_made_of_its_own() -> None:
 
 @pytest.mark.parametrize("tile", [(8, 32), (32, 24), (64, 32), (80, 16)])
 def test_tiles_that_a_matrix_unit_has_no_room_for(tile: tuple[int, int]) -> None:
-    with pytest.raises(UsageError, match="tiles of 16x16 side by side; at most 16x96, 32x32, 64x16 fit"):
+    with pytest.raises(UsageError, match="tiles of 16x16 side by side; the largest are 16x96, 32x32 or 64x16"):
         select(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(tile))
 
 
@@ -231,7 +231,7 @@ def test_soft_knobs_that_do_not_fit_are_ignored_with_a_remark() -> None:
     assert lower_text(PROGRAM, target="avx512", options=options) == lower_text(PROGRAM, target="avx512")
     messages = [r.message for r in remarks if r.kind == "missed"]
     left_out = "matmul 32x32x32 float: tile=99x16 from long ago ignored: "
-    assert messages == [f"{left_out}tile 99x16 needs 101 registers, avx512 has 32; 30x16, 14x32 fit"]
+    assert messages == [f"{left_out}tile 99x16 needs 101 registers, and avx512 has 32; use 30x16 or 14x32"]
 
 
 def test_options_change_the_tile() -> None:
@@ -242,8 +242,8 @@ def test_options_change_the_tile() -> None:
 @pytest.mark.parametrize(
     ("gemm", "knobs", "part"),
     [
-        (_gemm(512, 1000, 1000), NO_KNOBS, "; B packed: 3.81 MB exceed L2's 1 MB"),
-        (_gemm(512, 1024, 512), NO_KNOBS, "; B packed: rows 4 KB apart share cache sets"),
+        (_gemm(512, 1000, 1000), NO_KNOBS, "; B packed: 3.8 MiB exceed L2's 1.0 MiB"),
+        (_gemm(512, 1024, 512), NO_KNOBS, "; B packed: rows 4.0 KiB apart share cache sets"),
         (_gemm(64, 64, 64, columns=True), NO_KNOBS, "; B packed: it is column-major"),
         (
             _gemm(64, 64, 64),

@@ -242,7 +242,7 @@ def test_products_of_shapes() -> None:
     assert [question.text for question in actual] == ["matmul 3x4x5 float nt", "matmul 3x4x5 i8 -> i32 us nt"]
     actual = products_of_shapes(["3x4x5"], ["f32"], "nn", AVX512, 2, fused=True)
     assert [question.text for question in actual] == ["matmul 3x4x5 float fused openmp=2"]
-    with pytest.raises(UsageError, match="unknown types 'f33'"):
+    with pytest.raises(UsageError, match="unknown type 'f33'"):
         products_of_shapes(["3x4x5"], ["f33"], "nn", AVX512)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CallOrder(TypedDict, total=False):
-    """Options of a call whose kernels run on a device; None is the same as to leave one out.
+    """Options of a call whose kernels run on a device; None is the same as leaving it out.
 
     Attributes:
         stream: The stream in whose order kernels run, memory is copied, and new arrays are allocated and freed.

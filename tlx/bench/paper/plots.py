@@ -35,6 +35,7 @@ def draw(path: str, report: Record) -> None:
         own = [(run, cell) for run, cell in cells if run["target"] == target]
         for what, axis in zip(axes_of, line, strict=True):
             _panel(axis, target, what, own)
+        line[0].set_ylim(bottom=0)  # of all panels in the row, once everything in them is drawn
     figure.suptitle(f"{runs[0]['machine']}, {runs[0]['date']}", fontsize=8)
     plot.save(figure, path)
 
@@ -56,7 +57,6 @@ def _panel(axis: Any, target: str, what: str, cells: Sequence[tuple[Record, Reco
     ticks = sorted({place for points in shares.values() for place in points})
     axis.set_xticks(ticks, [str(tick) for tick in ticks])
     axis.minorticks_off()
-    axis.set_ylim(bottom=0)
     axis.set_xlabel(what)
     axis.set_ylabel(f"% of {REFERENCE}")
     axis.set_title(f"{target}: layers with bias and ReLU, over {what}", fontsize=10)

@@ -491,7 +491,7 @@ def read_instruction(
 
 def _check_terminated(cursor: ValueParser, block: Block | None) -> None:
     if block is not None:
-        raise cursor.error("expected an instruction: the previous block has no terminator")
+        raise cursor.error("the block above has no terminator: expected an instruction")
 
 
 def name_values(function: Function) -> None:

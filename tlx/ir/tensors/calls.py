@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, nearest
+from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, counted, nearest
 from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, is_tensor_name, lookup
 from tlx.ir.abi import attribute_pointee
 from tlx.ir.functions import Argument, Signature
@@ -135,7 +135,7 @@ def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Oper
     forms = [form for form in (expanded_form(form, len(args)) for form in intrinsic.forms) if len(form) == len(args)]
     if not forms:
         expected = " or ".join(f"({_form_text(form)})" for form in intrinsic.forms)
-        message = f"{intrinsic.name}: expected operands {expected}, got {len(args)} operands"
+        message = f"{intrinsic.name}: expected operands {expected}, got {counted(len(args), 'operand')}"
         raise VerifyError(message, operand_span(instruction))
     operand, value = _first_misfit(forms, args)
     message = f"{intrinsic.name}: operand {operand.name} must be {operand.kind.value}, got {value.type}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from tlx.diagnostics import Note, VerifyError, did_you_mean
+from tlx.diagnostics import Note, VerifyError, counted, did_you_mean
 from tlx.intrinsics import Operand, OperandKind, RuleError, extents_text
 from tlx.intrinsics.tensor_type import TensorType, tensor_type, type_problem, vector_text
 from tlx.ir.constant_folding import ConstantFolder
@@ -206,7 +206,8 @@ def check_pitches(call: TensorCall, shape: Sequence[int], pitches: Sequence[int]
         return
     value = call.named("strides")
     if len(pitches) != len(shape):
-        raise call.error(f"strides has {len(pitches)} entries, shape {extents_text(shape)} has {len(shape)}", value)
+        entries = counted(len(pitches), "entry", "entries")
+        raise call.error(f"strides has {entries}, shape {extents_text(shape)} has {len(shape)}", value)
     for dimension, pitch in enumerate(pitches):
         if pitch < 0:
             raise call.error(f"stride {pitch} of dimension {dimension} is negative", value)

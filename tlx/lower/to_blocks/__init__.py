@@ -18,6 +18,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_blocks.attention.kernel import attention_grid_kernel
 from tlx.lower.to_blocks.attention.match import Attention, AttentionMatch
@@ -114,7 +115,8 @@ class _Kernels:
         if key not in self.known:
             self.known[key] = self._new(function, number, tree, iterations)
             for facts in self.known[key]:
-                size = f"{facts.grid} blocks of {facts.block} threads, {facts.shared} bytes of shared memory"
+                shared = f"{size_text(facts.shared)} of shared memory" if facts.shared else "no shared memory"
+                size = f"{facts.grid} blocks of {facts.block} threads, {shared}"
                 self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
         return self.known[key]
 
@@ -141,13 +143,13 @@ class _Kernels:
             return reduction_grid_kernel(self.module, self.grid, problem, iterations, f"{stem}{problem.operation}")
         if isinstance(problem, RowFusion):
             return row_fusion_grid_kernel(self.module, self.grid, match, tree.private, iterations, f"{stem}rows")
-        raise LoweringError("a shuffle of lines is not implemented for targets with grids", span)
+        raise LoweringError("a shuffle of loaded vectors is not implemented for GPUs", span)
 
 
 def _check_views(match: Match) -> None:
     if any(view.interleave > 1 for _, view in match.pointers):
         raise LoweringError(
-            "a matrix with interleaved rows is not implemented for targets with grids; pass it row-major",
+            "a matrix with interleaved rows is not implemented for GPUs; pass it row-major",
             match.store.span,
         )
 

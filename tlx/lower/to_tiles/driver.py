@@ -16,6 +16,7 @@ from tlx.ir.types import I8, I64, PointerType, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.memory.allocation import CACHE_LINE
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.planner import choose_allocators, plan_memory
 from tlx.lower.outlining import outline_nests
 from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar
@@ -40,7 +41,6 @@ from tlx.lower.to_tiles.parallel.worksharing import (
     privatize_loops,
 )
 from tlx.lower.to_tiles.problem import Gemm, Operand
-from tlx.lower.to_tiles.remarks import size_in_words
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.lower.to_tiles.select.recipe import Recipe
@@ -140,7 +140,7 @@ class _FunctionLowering:
             block.instructions.remove(match.store)
             # The buffer is not used any more. Its allocation stays, as the function checks whether it failed.
             set_operand(copy.allocation, 1, const_int(I64, 2 * CACHE_LINE))
-            text = f"copy of {size_in_words(copy.size)} made once, by @{prepared.preparation}"
+            text = f"copy of {size_text(copy.size)} made once, by @{prepared.preparation}"
             self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
         remove_dead(self.function, [i for copy in copies for i in (*copy.match.consumed, copy.buffer)])
         return True

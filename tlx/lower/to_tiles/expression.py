@@ -336,12 +336,12 @@ class Expression:
 
     @property
     def summary(self) -> str:
-        """Its operations, for remarks: `fadd, relu; 2 extra operands`; empty if it only reads its leaves."""
+        """Its operations, for remarks: `fadd, relu (2 extra operands)`; empty if it only reads its leaves."""
         titles = [title for node in self.nodes if (title := _title(node))]
         if not titles:
             return ""
         extra = sum(isinstance(n, (MatrixLeaf, ScalarLeaf)) for n in self.nodes)
-        operands = f"; {extra} extra operand{'s' if extra > 1 else ''}" if extra else ""
+        operands = f" ({extra} extra operand{'s' if extra > 1 else ''})" if extra else ""
         return f"{', '.join(titles)}{operands}"
 
 

@@ -19,6 +19,7 @@ from tlx.ir.types import Type
 from tlx.ir.values import Global, Value
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.to_tiles.emit.copy import copy_kernel, shuffle_kernel
 from tlx.lower.to_tiles.emit.elementwise import elementwise_kernel
 from tlx.lower.to_tiles.emit.gemm.kernel import gemm_kernel
@@ -57,7 +58,7 @@ from tlx.lower.to_tiles.problem import (
     Reduction,
     RowFusion,
 )
-from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product, size_in_words
+from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product
 from tlx.lower.to_tiles.rewrite.products import select_kernel, select_product
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
@@ -295,7 +296,7 @@ class KernelCache:
         else:
             size = 0
         name = prepared.preparation
-        text = f"{problem.title}: B packed by @{name}: " + (size_in_words(size) if size else "shared")
+        text = f"{problem.title}: B packed by @{name}: " + (size_text(size) if size else "shared")
         self.context.remarks.add("applied", "to-tiles", text, at.span)
         element = problem.b.element if len(recipes) > 1 else recipes[0][0].mma.operand_b
         return PrepackedB(problem, element, PreparedPanels(place, offset))

@@ -8,6 +8,7 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.types import bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.remarks import Prediction
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion
@@ -60,7 +61,7 @@ def _describe_rows(problem: RowFusion, target: Target) -> str:
 
 
 def _bound(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
-    """`moves 192 MB, beyond the caches: bound by memory; non-temporal stores`, or `bound by instructions`."""
+    """`moves 192.0 MiB, beyond the caches: bound by memory; non-temporal stores`, or `bound by instructions`."""
     bound = roofline(problem, target)
     is_far = bound.level == "memory"
     where = "beyond the caches" if is_far else f"in the {bound.level} cache"
@@ -69,7 +70,7 @@ def _bound(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
     if bound.share < 1:
         by = f"bound by instructions, about {100 * bound.share:.0f} % of the bandwidth of {holder}"
     stores = "; non-temporal stores" if bound.nontemporal else ""
-    return f"moves {size_in_words(bound.bytes_moved)}, {where}: {by}{stores}"
+    return f"moves {size_text(bound.bytes_moved)}, {where}: {by}{stores}"
 
 
 def _step(problem: Elementwise | Reduction) -> str:
@@ -107,7 +108,7 @@ def remark_product(
     prediction = None if gemm.all_pairs else Prediction(recipe.mma.unit, recipe.efficiency)
     context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)
     if target.matrix is not None and recipe.mma.unit != "matrix" and not fits_matrix_unit(gemm, target):
-        missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
+        missed = f"{gemm.title}: the matrix unit of {target.name} does not multiply these types; vector code is used"
         context.remarks.add("missed", "to-tiles", for_version(target, missed), at.span)
 
 
@@ -184,17 +185,9 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
         return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
     if pitch % target.caches.page == 0:
-        return f"rows {size_in_words(pitch)} apart share cache sets"
+        return f"rows {size_text(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
-        return f"{size_in_words(view.size * size)} exceed L2's {size_in_words(target.caches.l2)}"
+        return f"{size_text(view.size * size)} exceed L2's {size_text(target.caches.l2)}"
     if places_in_a_page(pitch, target) <= FEW_PLACES:
-        return f"rows {size_in_words(pitch)} apart share cache sets"
+        return f"rows {size_text(pitch)} apart share cache sets"
     return "its panels are read again by every row of tiles"
-
-
-def size_in_words(count: int) -> str:
-    """`4 MB`, `48 KB`."""
-    for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"

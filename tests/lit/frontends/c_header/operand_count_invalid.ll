@@ -1,7 +1,7 @@
 ; Too many or too few operands.
 ;
 ; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: operand_count_invalid.ll:10:3: error: tensor_matmul: expected operands (lhs, rhs), got 1 operands
+; CHECK: operand_count_invalid.ll:10:3: error: tensor_matmul: expected operands (lhs, rhs), got 1 operand
 ; CHECK-NEXT: %r = call <4 x float> (i32, ...) @tensor_matmul(i32 %t)
 ; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

@@ -7,10 +7,10 @@
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
 ;
-; REMARK: reduce.add 1024x1024 float of fmul; 2 extra operands in one pass;
-; REMARK: reduce.add 1024x1024 float of fpext, fpext, fmul; 2 extra operands, dot products of 2, in one pass;
-; REMARK: reduce.add 1024x1024 i32 of sext, zext, mul; 2 extra operands, dot products of 4, in one pass;
-; REMARK: reduce.add 1024x1024 i32 of xor, sext, zext, mul; 2 extra operands, dot products of 4, in one pass;
+; REMARK: reduce.add 1024x1024 float of fmul (2 extra operands) in one pass;
+; REMARK: reduce.add 1024x1024 float of fpext, fpext, fmul (2 extra operands), dot products of 2, in one pass;
+; REMARK: reduce.add 1024x1024 i32 of sext, zext, mul (2 extra operands), dot products of 4, in one pass;
+; REMARK: reduce.add 1024x1024 i32 of xor, sext, zext, mul (2 extra operands), dot products of 4, in one pass;
 ;
 ; AHEAD-LABEL: define internal void @{{tlx}}.reduce.add.rows.1024x1024.f32(
 ; AHEAD-NOT: call void @llvm.prefetch

@@ -4,7 +4,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=amx --remarks -o %t 2>&1 | FileCheck %s --check-prefix=REMARK
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s --check-prefix=VECTORS
 
-; REMARK: remark: copy of {{.*}} of operand x, because its channels are summed together with those of their neighbours
+; REMARK: remark: copy of {{.*}} of operand x, because channels of neighbouring positions are summed in one pass
 ; CHECK-LABEL: define void @first_layer(
 ; CHECK:         %last.buf =
 ; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %lhs.buf, <2 x i32> <i32 64, i32 21>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 21>)

@@ -5,7 +5,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2,avx512,amx --stop-after=to-tiles -o - | FileCheck %s --check-prefix=LEVELS
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2,avx512,amx -o - | FileCheck %s --check-prefix=CODE
 
-; SAID: remark: matmul 32x64x64 bfloat -> float: B packed by @f.prepare: 8 KB [to-tiles]
+; SAID: remark: matmul 32x64x64 bfloat -> float: B packed by @f.prepare: 8.0 KiB [to-tiles]
 ; SAID: remark: matmul 32x64x64 bfloat -> float: B packed by @f.prepare: shared [to-tiles]
 
 ; Both products read the same panels; what is not a product reads the array.

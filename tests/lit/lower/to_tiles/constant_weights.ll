@@ -5,7 +5,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx512 --stop-after=to-tiles -o - | FileCheck %s
 
-; SAID: remark: matmul 64x64x64 bfloat -> float: B packed at compile time: 8 KB [to-tiles]
+; SAID: remark: matmul 64x64x64 bfloat -> float: B packed at compile time: 8.0 KiB [to-tiles]
 
 ; CHECK:       @w = internal constant [8192 x i8]
 ; CHECK-LABEL: define void @f(

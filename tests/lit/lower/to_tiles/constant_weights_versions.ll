@@ -7,7 +7,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2,avx512,amx --weight-bytes=100000 --remarks -o - 2>&1 | FileCheck %s --check-prefix=LARGE
 
 ; Floats for multiply-adds of 8 and of 16 lanes, pairs for vdpbf16ps, tiles:
-; SAID: remark: matmul 64x64x64 bfloat -> float: B packed at compile time: 48 KB, in 4 forms [to-tiles]
+; SAID: remark: matmul 64x64x64 bfloat -> float: B packed at compile time: 48.0 KiB, in 4 forms [to-tiles]
 ; LARGE-NOT: constant B packed
 ; LARGE: @tlx.panels
 

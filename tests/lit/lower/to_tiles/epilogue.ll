@@ -16,7 +16,7 @@
 ; CHECK: call void @llvm.tensor.store.p0.v2i32(ptr %c
 ; CHECK-NEXT: shufflevector <192 x float> %[[ACC]], <192 x float> undef, <32 x i32> <i32 32, i32 33,
 
-; REMARK: matmul 6x32x20 float: {{.*}}; epilogue: fadd, relu; 1 extra operand
+; REMARK: matmul 6x32x20 float: {{.*}}; epilogue: fadd, relu (1 extra operand)
 
 define void @f(ptr noalias %c, ptr %a, ptr %b, ptr %bias) {
   %ta = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 6, i32 20>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)

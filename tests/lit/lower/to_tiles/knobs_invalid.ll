@@ -2,16 +2,16 @@
 ;
 ; RUN: split-file %s %t
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --tile=12x48 2>&1 | FileCheck %s --check-prefix=REGISTERS --match-full-lines
-; REGISTERS: tlx-lower: error: tile 12x48 needs 40 registers, avx512 has 32; 12x32, 9x48 fit
+; REGISTERS: tlx-lower: error: tile 12x48 needs 40 registers, and avx512 has 32; use 12x32 or 9x48
 ; REGISTERS: {{.*}}a.ll:4:3: note: for matmul 24x96x60 float
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --tile=8x40 2>&1 | FileCheck %s --check-prefix=LANES
-; LANES: tlx-lower: error: tile 8x40: columns are whole registers of 16 elements; 8x32, 8x48 are
+; LANES: tlx-lower: error: tile 8x40: columns must fill whole registers of 16 elements; use 8x32 or 8x48
 ; RUN: not tlx-lower %t/a.ll --tile=8 2>&1 | FileCheck %s --check-prefix=FORM
 ; FORM: tlx-lower: error: tile '8' is not of the form ROWSxCOLUMNS, such as 8x48
 ; RUN: not tlx-lower %t/a.ll --knobs=kc=0 2>&1 | FileCheck %s --check-prefix=BLOCK
 ; BLOCK: tlx-lower: error: kc=0: a block has 1 to {{[0-9]+}} rows or columns
 ; RUN: not tlx-lower %t/a.ll --knobs=kc=8,kd=3 2>&1 | FileCheck %s --check-prefix=NAME
-; NAME: tlx-lower: error: unknown knob 'kd'; knobs are tile, kc, mc, nc, pack_a, pack_b, ahead
+; NAME: tlx-lower: error: unknown knob 'kd'; choose from tile, kc, mc, nc, pack_a, pack_b, ahead
 ; RUN: not tlx-lower %t/a.ll --knobs=kc=8,pack_a=true,kc=16 2>&1 | FileCheck %s --check-prefix=AGAIN
 ; AGAIN: tlx-lower: error: kc is given twice: 8 and 16
 ; RUN: not tlx-lower %t/a.ll --tuned=%t/none.json 2>&1 | FileCheck %s --check-prefix=DATABASE
@@ -21,7 +21,7 @@
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=%t/none.toml 2>&1 | FileCheck %s --check-prefix=NONE
 ; NONE: tlx-lower: error: could not open input file '{{.*}}none.toml'
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=%t/large.toml 2>&1 | FileCheck %s --check-prefix=ENTRY
-; ENTRY: {{.*}}large.toml:2:2: error: tile 30x48 needs 94 registers, avx512 has 32
+; ENTRY: {{.*}}large.toml:2:2: error: tile 30x48 needs 94 registers, and avx512 has 32
 ; ENTRY-NEXT: ["matmul *"]
 ; ENTRY-NEXT: {{^}} ^~~~~~~~~~
 ; ENTRY-NEXT: {{.*}}a.ll:4:3: note: for matmul 24x96x60 float

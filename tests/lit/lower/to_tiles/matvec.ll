@@ -44,7 +44,7 @@
 ;
 ; The epilogue is computed for several sums at a time, after their horizontal reduction; it may read C.
 ;
-; LAYER: reduce.add 64x256 float of fpext, fpext, fmul; 2 extra operands, dot products of 2, then fadd, fadd, relu, fptrunc; 2 extra operands, in one pass
+; LAYER: reduce.add 64x256 float of fpext, fpext, fmul (2 extra operands), dot products of 2, then fadd, fadd, relu, fptrunc (2 extra operands), in one pass
 ; LAYER-LABEL: define internal void @tlx.reduce.add.rows.64x256.bf16(ptr noalias %to, ptr %x0, ptr %x1, ptr %x2, ptr %x3)
 ; LAYER: %[[F:.*]] = call <8 x float> @llvm.tensor.reduce.add.v8f32.v2i32(
 ; LAYER: load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 1, i32 8>

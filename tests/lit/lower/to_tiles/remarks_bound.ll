@@ -1,9 +1,9 @@
 ; The bound of maps and reductions: how much they move, which cache holds it, and which share of its bandwidth they use.
 ;
 ; RUN: tlx-lower %s -o /dev/null --target=avx512 --remarks 2>&1 | FileCheck %s
-; CHECK: remark: map 1x16777216 float: fadd; 2 extra operands in one pass; moves 192 MB, beyond the caches: bound by memory; non-temporal stores [to-tiles]
-; CHECK: remark: map 1x2048 float: tanh; 1 extra operand in one pass; moves 16 KB, in the L1 cache: bound by instructions, about {{[0-9]+}} % of the bandwidth of that cache [to-tiles]
-; CHECK: remark: reduce.add 512x256 float in one pass; moves 514 KB, in the L2 cache: bound by that cache [to-tiles]
+; CHECK: remark: map 1x16777216 float: fadd (2 extra operands) in one pass; moves 192.0 MiB, beyond the caches: bound by memory; non-temporal stores [to-tiles]
+; CHECK: remark: map 1x2048 float: tanh (1 extra operand) in one pass; moves 16.0 KiB, in the L1 cache: bound by instructions, about {{[0-9]+}} % of the bandwidth of that cache [to-tiles]
+; CHECK: remark: reduce.add 512x256 float in one pass; moves 514.0 KiB, in the L2 cache: bound by that cache [to-tiles]
 
 define void @add(ptr noalias %y, ptr noalias %a, ptr noalias %b) {
   %v = load <16777216 x float>, ptr %a

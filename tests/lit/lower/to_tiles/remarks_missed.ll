@@ -2,7 +2,7 @@
 ;
 ; RUN: tlx-lower %s -o /dev/null --target=amx --remarks 2>&1 | FileCheck %s --implicit-check-not=remark:
 ; CHECK: remark: matmul 32x32x32 i32: multiply-add i32 x i32 -> i32, {{.*}} [to-tiles]
-; CHECK: remark: matmul 32x32x32 i32: no amx instruction multiplies these types; vector code is used [to-tiles]
+; CHECK: remark: matmul 32x32x32 i32: the matrix unit of amx does not multiply these types; vector code is used [to-tiles]
 ; CHECK: remark: matmul 32x32x64 i8 -> i32: matrix unit i8 x i8 -> i32, register tile 32x32, packed B, blocks M 32, N 32, K 64; about {{[0-9]+}} % of peak; B packed: the matrix unit reads groups of 4 along K [to-tiles]
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

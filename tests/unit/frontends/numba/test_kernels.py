@@ -303,7 +303,7 @@ def test_wrong_number_of_arguments() -> None:
         ("float32[3] float32[3]", "got 'float32'"),
         ("float16[3]", "Numba has no arrays of float16"),
         ("", "expected an element type such as float32, got the end"),
-        ("float32[3], float32[3]", r"(?s)test_kernels.py:\d+:.*has 1 parameters after the graph \(x\).*has 2"),
+        ("float32[3], float32[3]", r"(?s)test_kernels.py:\d+:.*has 1 parameter after the graph \(x\).*has 2"),
     ],
 )
 def test_wrong_signatures(signature: str, message: str) -> None:

@@ -182,10 +182,14 @@ def test_kind_of_pointers(text: str, typed: bool) -> None:
         ("define void @f() { }", "function body has no instructions", "t.ll:1:18"),
         (
             "define void @f() {\n  %x = add i8 1, 2\n}",
-            "the previous block has no terminator, found '}'",
+            "the block above has no terminator: expected an instruction, found '}'",
             "t.ll:3:1",
         ),
-        ("define void @f() {\na:\nb:\n  ret void\n}", "the previous block has no terminator, found 'b:'", "t.ll:3:1"),
+        (
+            "define void @f() {\na:\nb:\n  ret void\n}",
+            "the block above has no terminator: expected an instruction, found 'b:'",
+            "t.ll:3:1",
+        ),
         ("define void @f() {\n  br label %a\n}", "use of undefined block '%a'", "t.ll:2:12"),
         ("define void @f() {\na:\n  %x = phi i8 [ 0, %b ]\n  ret void\n}", "undefined block '%b'", "t.ll:3:20"),
         ("define void @f() {\n  %x = what i8 1\n  ret void\n}", "expected an instruction, found 'what'", "t.ll:2:8"),

@@ -290,9 +290,9 @@ def test_remarks_say_what_was_fused() -> None:
     value = tree.binary("fmul", "float", tree.unary("relu", "float", value), tree.scalar("float", 3))
     stages(module_text([tree.stored(value, "float"), _affine("2.0")]), "avx512", remarks)
     messages = [remark.message for remark in remarks]
-    assert "; epilogue: fadd, relu, fmul; 2 extra operands" in messages[0]
+    assert "; epilogue: fadd, relu, fmul (2 extra operands)" in messages[0]
     bound = "moves 256 bytes, in the L1 cache: bound by that cache"
-    assert messages[1] == f"map 4x8 float: fmul; 1 extra operand in one pass; {bound}"
+    assert messages[1] == f"map 4x8 float: fmul (1 extra operand) in one pass; {bound}"
 
 
 def test_no_tree_is_left() -> None:

@@ -132,7 +132,7 @@ class _Library:
             wide = [b.cast("fpext", x, FLOAT) if x.type == type_ else x for x in operands]
             return b.cast("fptrunc", self._of_numbers(b, name, wide), type_)
         if type_ not in _FORMATS:
-            message = f"{name} of {type_} is not implemented for targets with grids"
+            message = f"{name} of {type_} is not implemented for GPUs"
             raise LoweringError(message, b.span, name=self.module.source.name)
         function = function_of(type_, tuple([x.type for x in operands]))
         own, title = self.names.get((name, function)), "remainder" if name == _FREM else name

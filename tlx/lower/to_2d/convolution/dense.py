@@ -77,7 +77,7 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
         return
     if source.edges is not None:
         count = len(source.edges.boxes)
-        message = f"border in no memory: {count} regions of the result; that inside of it reads its input in place"
+        message = f"{count} regions of the result, because its border is not in memory: the inner one reads x in place"
         context.remarks.add("applied", STAGE, message, op.instruction.span)
         for region in source.edges.convolutions(b):
             emit_convolution(context, b, op, region)

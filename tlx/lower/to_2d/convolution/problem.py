@@ -445,7 +445,7 @@ class _ChannelsLast(InputLayout):
     @property
     def reason(self) -> str:
         """Why the input is copied."""
-        return "its channels are summed together with those of their neighbours"
+        return "channels of neighbouring positions are summed in one pass"
 
     @property
     def extents(self) -> list[int]:

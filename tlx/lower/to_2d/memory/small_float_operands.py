@@ -52,8 +52,9 @@ def _explain(operands: OperandViews, op: TensorOp, remarks: Remarks) -> None:
     readers = [reader.intrinsic.name for reader in _uses(operands, op) if reader is not None]
     if not any(name in _PRODUCTS or name == "convolution" for name in readers):
         return
-    reason = "convolutions are not" if not _PRODUCTS.intersection(readers) else "products are if nothing else reads it"
-    message = f"an operand of 8-bit floats is converted before it is multiplied: {reason} computed on bytes"
+    is_product = bool(_PRODUCTS.intersection(readers))
+    reason = "products take bytes if nothing else reads them" if is_product else "convolutions do not take bytes"
+    message = f"8-bit floats are converted before they are multiplied: {reason}"
     remarks.add("missed", STAGE, message, op.instruction.span)
 
 

@@ -289,7 +289,7 @@ def _check(gemm: Gemm, span: Span | None) -> None:
         what = "a product added to a column-major matrix"
     else:
         return
-    raise LoweringError(f"{what} ({gemm.title}) is not implemented for targets with grids", span)
+    raise LoweringError(f"{what} ({gemm.title}) is not implemented for GPUs", span)
 
 
 def _place_of_tile(kernel: GridKernel, plan: ProductPlan) -> tuple[Value, Value]:

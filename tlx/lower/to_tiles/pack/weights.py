@@ -29,10 +29,10 @@ from tlx.ir.types import I8, ArrayType
 from tlx.ir.values import ConstExpr, Global, Value
 from tlx.lower.context import KernelRunner
 from tlx.lower.memory.allocation import CACHE_LINE
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.remarks import RemarkKind, Remarks
 from tlx.lower.to_tiles.pack.panels import PackedPanels, b_range, packing_kernel
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.remarks import size_in_words
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.target.target import Target
 
@@ -143,7 +143,7 @@ class ConstantWeights:
         forms = list({form.at: form for form in packed_forms(gemm, versions)}.values())
         size = forms[-1].at + forms[-1].size
         if size > self.max_bytes:
-            text = f"{size_in_words(size)} of panels exceed {size_in_words(self.max_bytes)}; --weight-bytes raises that"
+            text = f"{size_text(size)} of panels exceed {size_text(self.max_bytes)}; --weight-bytes raises that"
             self._remark("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
             return None
         constant = self._memory.find(definitions(function), pointer)
@@ -151,7 +151,7 @@ class ConstantWeights:
         if source is None:
             return None
         words = f", in {len(forms)} forms" if len(forms) > 1 else ""
-        self._remark("applied", f"{gemm.title}: B packed at compile time: {size_in_words(size)}{words}", span)
+        self._remark("applied", f"{gemm.title}: B packed at compile time: {size_text(size)}{words}", span)
         data = bytearray(size)
         for form in forms:
             data[form.at : form.at + form.size] = self._packed(source, gemm, form)

@@ -25,14 +25,13 @@ def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> 
         return None
     mr, nr = knobs.tile
     if nr % lanes:
-        raise UsageError(
-            f"tile {mr}x{nr}: columns are whole registers of {lanes} elements; {_listed(_near(mr, nr, lanes))} are"
-        )
+        fit = _near(mr, nr, lanes)
+        raise UsageError(f"tile {mr}x{nr}: columns must fill whole registers of {lanes} elements; use {_listed(fit)}")
     needed = needed_registers(mr, nr // lanes, spare=spare)
     if needed > target.registers:
         fit = _fitting(mr, nr // lanes, lanes, target.registers, spare=spare)
         raise UsageError(
-            f"tile {mr}x{nr} needs {needed} registers, {target.name} has {target.registers}; {_listed(fit)} fit"
+            f"tile {mr}x{nr} needs {needed} registers, and {target.name} has {target.registers}; use {_listed(fit)}"
         )
     return mr, nr // lanes
 
@@ -61,7 +60,7 @@ def matrix_grid(knobs: Knobs, kind: TileKind, rows: int) -> tuple[int, int] | No
     largest = [(p * kind.rows, q * kind.columns) for p, q in fit if not kind.fits(p + 1, q) and not kind.fits(p, q + 1)]
     raise UsageError(
         f"tile {value_text(knobs.tile)}: the matrix unit adds up tiles of {kind.rows}x{kind.columns} side by side; "
-        f"at most {_listed(largest)} fit"
+        f"the largest are {_listed(largest)}"
     )
 
 
@@ -100,7 +99,7 @@ def k_block(gemm: Gemm, knobs: Knobs, step: int, *, splits: bool, default: int) 
     if not splits:
         raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers; leave out kc")
     if knobs.kc % step:
-        raise UsageError(f"kc={knobs.kc}: the inner loop has steps of {step}; {-(-knobs.kc // step) * step} fits")
+        raise UsageError(f"kc={knobs.kc}: the inner loop has steps of {step}; use {-(-knobs.kc // step) * step}")
     return knobs.kc
 
 
@@ -136,4 +135,5 @@ def _near(mr: int, nr: int, lanes: int) -> list[tuple[int, int]]:
 
 
 def _listed(tiles: list[tuple[int, int]]) -> str:
-    return ", ".join(f"{rows}x{columns}" for rows, columns in tiles)
+    *first, last = (f"{rows}x{columns}" for rows, columns in tiles)
+    return f"{', '.join(first)} or {last}" if first else last

@@ -176,14 +176,14 @@ def said_about(text: str, target: str, weight_bytes: int = WEIGHT_BYTES) -> list
 def test_large_weights_are_packed_at_run_time() -> None:
     _, b, _ = operands("bf16", (64, 32, 64))
     text = constant("w", b) + product("bf16", (64, 32, 64), "@w")
-    assert said_about(text, "avx512") == ["B packed at compile time: 4 KB"]
-    assert said_about(text, "avx512", weight_bytes=4096) == ["B packed at compile time: 4 KB"]
+    assert said_about(text, "avx512") == ["B packed at compile time: 4.0 KiB"]
+    assert said_about(text, "avx512", weight_bytes=4096) == ["B packed at compile time: 4.0 KiB"]
     assert said_about(text, "avx512", weight_bytes=4095) == [
-        "constant B packed when the program runs: 4 KB of panels exceed 4 KB; --weight-bytes raises that"
+        "constant B packed when the program runs: 4.0 KiB of panels exceed 4.0 KiB; --weight-bytes raises that"
     ]
     large = f"@w = constant [8388608 x bfloat] zeroinitializer\n{product('bf16', (64, 2048, 4096), '@w')}"
     assert said_about(large, "avx512") == [
-        "constant B packed when the program runs: 16 MB of panels exceed 8 MB; --weight-bytes raises that"
+        "constant B packed when the program runs: 16.0 MiB of panels exceed 8.0 MiB; --weight-bytes raises that"
     ]
 
 
@@ -223,7 +223,7 @@ def test_versions_that_read_alike_share_a_form() -> None:
     """AVX2 and AVX-512 widen B to float, AVX-512 BF16 reads pairs; what is not packed lies there as it is."""
     _, b, _ = operands("bf16", (64, 96, 128))
     text = constant("w", b) + product("bf16", (64, 96, 128), "@w")
-    assert said_about(text, "avx2,avx512") == ["B packed at compile time: 120 KB, in 3 forms"]
+    assert said_about(text, "avx2,avx512") == ["B packed at compile time: 120.0 KiB, in 3 forms"]
     _, b, _ = operands("f32", (64, 96, 128))
     text = constant("w", b) + product("f32", (64, 96, 128), "@w")
     assert said_about(text, "avx2,avx512") == []

@@ -83,7 +83,7 @@ def test_products_of_the_same_weights_share_panels() -> None:
     assert preparation_of(text).count("call") == 1
     said = [remark.message for remark in remarks if "@f.prepare" in remark.message]
     assert said == [
-        "matmul 16x32x64 bfloat -> float: B packed by @f.prepare: 4 KB",
+        "matmul 16x32x64 bfloat -> float: B packed by @f.prepare: 4.0 KiB",
         "matmul 16x32x64 bfloat -> float: B packed by @f.prepare: shared",
     ]
 

@@ -63,20 +63,20 @@ def test_gaps_between_rows_do_not_count() -> None:
     assert roofline(group, TARGET).bytes_moved == 2 * 4 * rows * cols
     assert roofline(replace(group, scratch_pointers=frozenset()), TARGET).bytes_moved == 3 * 4 * rows * cols
     assert describe_kernel(group, TARGET).endswith(
-        "; moves 32 MB, beyond the caches: bound by memory; non-temporal stores"
+        "; moves 32.0 MiB, beyond the caches: bound by memory; non-temporal stores"
     )
 
 
 def test_remarks_name_the_bound() -> None:
     far = describe_kernel(relu(4096, 4096), TARGET)
-    assert far.endswith("in one pass; moves 128 MB, beyond the caches: bound by memory; non-temporal stores")
+    assert far.endswith("in one pass; moves 128.0 MiB, beyond the caches: bound by memory; non-temporal stores")
     near = describe_kernel(Elementwise(view(1, 1024), unary("tanh", 1, 1024)), TARGET)
-    assert "; moves 8 KB, in the L1 cache: bound by instructions, about " in near
+    assert "; moves 8.0 KiB, in the L1 cache: bound by instructions, about " in near
     assert near.endswith(" % of the bandwidth of that cache")
     sums = Reduction(
         MatrixView(FLOAT, 4096, 1, 1, 1), Expression(4096, 4096, (MatrixLeaf(FLOAT, view(4096, 4096), 0),)), "add", 1
     )
-    assert describe_kernel(sums, TARGET).endswith("; moves 64 MB, beyond the caches: bound by memory")
+    assert describe_kernel(sums, TARGET).endswith("; moves 64.0 MiB, beyond the caches: bound by memory")
 
 
 def test_remarks_agree_with_kernels_about_non_temporal_stores() -> None:
