@@ -43,6 +43,7 @@ _LEAST_BYTES: Final = 16
 _LARGEST: Final = 1024
 """The largest `vscale` of the architecture."""
 _HALF: Final = "zvfhmin"
+_HALF_ARITHMETIC: Final = "zvfh"
 _VQDOT: Final = "experimental-zvqdotq"
 _TAIL_AGNOSTIC: Final = 1
 
@@ -100,7 +101,7 @@ TARGET: Final = _of_length(
         detect_features=detect_features,
         detect=DETECT,
         features=("+v", "+m", "+a", "+f", "+d"),
-        compilers=CompilerVersions(16, {_HALF: 19, _VQDOT: 21}),
+        compilers=CompilerVersions(16, {_HALF: 19, _HALF_ARITHMETIC: 19, _VQDOT: 21}),
         at_width=_of_length,
         vector_bytes=_LEAST_BYTES,
         widths=(16, 32, 64),
@@ -114,6 +115,7 @@ TARGET: Final = _of_length(
         ),
         fused=True,
         half_conversions=HalfConversions(_HALF),
+        half_arithmetic=_HALF_ARITHMETIC,
         rounds=True,
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
         core=CoreModel(products=1, loads=1, latency=5, width=2),

@@ -107,6 +107,8 @@ class Target:
         converts_bfloat: Whether floats are rounded to bfloat by an instruction that LLVM selects; else by integer
             arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
+        half_arithmetic: The feature that provides arithmetic on registers of half: sums, products, quotients, square
+            roots, comparisons, fused multiply-adds, and rounding to integers; without it, half is computed as float.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
             and maxima select a constant NaN.
@@ -184,6 +186,7 @@ class Target:
     converts_half: bool = False
     converts_bfloat: bool = False
     half_conversions: HalfConversions | None = None
+    half_arithmetic: str = ""
     rounds: bool = False
     selects_nan: bool = True
     extremes: bool = False
@@ -424,6 +427,11 @@ class Target:
         return self.bfloat_rounding is not None and f"+{self.bfloat_rounding.feature}" in self.features
 
     @property
+    def computes_half(self) -> bool:
+        """Whether the target has `half_arithmetic`: its feature is on."""
+        return bool(self.half_arithmetic) and f"+{self.half_arithmetic}" in self.features
+
+    @property
     def function_attributes(self) -> tuple[str, ...]:
         """Attributes of functions that only run on the target, whose vectors backends would otherwise split."""
         width = self.vector_bytes * 8
@@ -446,9 +454,10 @@ class Target:
 
     @property
     def used_features(self) -> tuple[str, ...]:
-        """Features of its dot products and conversions of half."""
-        half = (self.half_conversions.feature,) if self.half_conversions is not None else ()
-        return (*(dot.feature for dot in self._all_dots), *half)
+        """Features of its dot products, and of its conversions of and arithmetic on half."""
+        conversions = (self.half_conversions.feature,) if self.half_conversions is not None else ()
+        arithmetic = (self.half_arithmetic,) if self.half_arithmetic else ()
+        return (*(dot.feature for dot in self._all_dots), *conversions, *arithmetic)
 
     @property
     def _all_dots(self) -> tuple[Dot, ...]:
