@@ -22,7 +22,6 @@ from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
 from tlx.target.target import Target, target_of_module, targets
 
-
 _ANY_PROCESSOR: Final = "generic"
 """What LLVM calls a processor of which nothing is known, or so begins its name: `generic-rv64`."""
 
