@@ -163,7 +163,7 @@ def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: s
     if missing := [feature for feature in needed if feature in lacking]:
         fitting = _targets_for(cpu, triple)
         remedy = f"use --target={' or --target='.join(fitting)}" if fitting else "name another processor, or none"
-        raise UsageError(f"processor '{cpu}' lacks {', '.join(missing)}, which target {target.name} needs; {remedy}")
+        raise UsageError(f"processor '{cpu}' cannot run target {target.name}: it lacks {', '.join(missing)}; {remedy}")
     return target.with_features(tuple(f"{'-' if feature in lacking else '+'}{feature}" for feature in optional))
 
 
