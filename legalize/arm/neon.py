@@ -75,6 +75,7 @@ TARGET: Final = _with_tiles(
         fused=True,
         multiplies_by_lane=True,
         converts_half=True,
+        half_arithmetic="fullfp16",
         rounds=True,
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,

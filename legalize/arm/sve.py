@@ -80,6 +80,7 @@ TARGET: Final = _of_length(
         masked_bits=(8, 16, 32, 64),
         fused=True,
         converts_half=True,
+        half_arithmetic="sve",
         rounds=True,
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,

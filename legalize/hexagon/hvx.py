@@ -42,6 +42,7 @@ TARGET: Final = Target(
     triples=TRIPLES,
     features=("+hvx-length128b", "+v68", "+hvxv68", "+hvx-ieee-fp"),
     vector_bytes=128,
+    width_features=(("hvx-length64b", 64), ("hvx-length128b", 128)),
     registers=32,
     float_vectors={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS},
     vector_feature="hvx",

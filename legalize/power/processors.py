@@ -15,7 +15,7 @@ from tlx.target.hardware import Caches, CoreModel, KernelCosts, KernelLimits, Pr
 
 POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
 _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
-_POWER10: Final = (*_POWER9, "power10-vector")
+_POWER10: Final = (*_POWER9, "power10-vector", "paired-vector-memops", "mma")
 
 POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
 _COSTS: Final = KernelCosts(l2_vector=0.05, loop_instructions=3)

@@ -43,6 +43,7 @@ _LEAST_BYTES: Final = 16
 _LARGEST: Final = 1024
 """The largest `vscale` of the architecture."""
 _HALF: Final = "zvfhmin"
+_HALF_ARITHMETIC: Final = "zvfh"
 _VQDOT: Final = "experimental-zvqdotq"
 _TAIL_AGNOSTIC: Final = 1
 
@@ -80,16 +81,17 @@ def _vqdot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
 _vqdotsu: Final = partial(_vqdot, "vqdotsu")
 
 
+_BASE: Final = ("v", "m", "a", "f", "d")
 _X280: Final = Processor(
-    ("v", "zvl512b", "zvfhmin"),
+    (*_BASE, "zvl512b", _HALF, _HALF_ARITHMETIC),
     vector_bytes=64,
     caches=Caches(l1=32 << 10, l2=256 << 10, l3=2 << 20),
     core=CoreModel(products=0.5, loads=0.5, latency=8, width=2),
 )
 """SiFive Intelligence X280: registers of 512 bits, data paths of 256 (LLVM, RISCVSchedSiFive7.td)."""
-_P670: Final = Processor(("v", "zvl128b"), core=CoreModel(products=2, loads=1, latency=5, width=4))
+_P670: Final = Processor((*_BASE, "zvl128b"), core=CoreModel(products=2, loads=1, latency=5, width=4))
 """SiFive P670: two vector pipes of 128 bits (LLVM, RISCVSchedSiFiveP600.td)."""
-_X60: Final = Processor(("v", "zvl256b", "zvfhmin"), vector_bytes=32)
+_X60: Final = Processor((*_BASE, "zvl256b", _HALF, _HALF_ARITHMETIC), vector_bytes=32)
 """SpacemiT X60."""
 
 TARGET: Final = _of_length(
@@ -99,8 +101,8 @@ TARGET: Final = _of_length(
         triples=TRIPLES,
         detect_features=detect_features,
         detect=DETECT,
-        features=("+v", "+m", "+a", "+f", "+d"),
-        compilers=CompilerVersions(16, {_HALF: 19, _VQDOT: 21}),
+        features=tuple(f"+{feature}" for feature in _BASE),
+        compilers=CompilerVersions(16, {_HALF: 19, _HALF_ARITHMETIC: 19, _VQDOT: 21}),
         at_width=_of_length,
         vector_bytes=_LEAST_BYTES,
         widths=(16, 32, 64),
@@ -114,6 +116,7 @@ TARGET: Final = _of_length(
         ),
         fused=True,
         half_conversions=HalfConversions(_HALF),
+        half_arithmetic=_HALF_ARITHMETIC,
         rounds=True,
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
         core=CoreModel(products=1, loads=1, latency=5, width=2),

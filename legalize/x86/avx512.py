@@ -192,6 +192,7 @@ TARGET: Final = Target(
     fused=True,
     broadcasts=True,
     converts_half=True,
+    half_arithmetic="avx512fp16",
     rounds=True,
     float_instructions=FloatInstructions(
         scale=vscalef,

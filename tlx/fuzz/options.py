@@ -203,7 +203,9 @@ def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
             features=_random_features(target, dice) if dice.random() < 0.3 else (),
         )
     kind = dice.choice(("cpu", "features", "features", "both", "functions"))
-    cpu = dice.choice(sorted(target.cpus)) if kind in ("cpu", "both") and target.cpus else ""
+    needed = set(target.needed_features)
+    fitting = sorted(name for name, processor in target.cpus.items() if needed <= {*processor.features})
+    cpu = dice.choice(fitting) if kind in ("cpu", "both") and fitting else ""
     if kind == "functions" and target.cpus:
         features = dice.choice(sorted(processor.features for processor in target.cpus.values()))
         return RandomOptions(functions=",".join(f"+{feature}" for feature in features))

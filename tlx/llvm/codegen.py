@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Final
 
 from tlx.diagnostics import Note, TlxError, UsageError, did_you_mean
@@ -54,6 +55,36 @@ def check_subtarget(
     if unknown["features"]:
         names = ", ".join(feature[1:] for feature in unknown["features"][:3])
         raise UsageError(f"target {target} needs features that triple '{triple}' does not have: {names}")
+
+
+@cache
+def lacking_features(triple: str, cpu: str, features: tuple[str, ...], wanted: tuple[str, ...]) -> frozenset[str]:
+    """Features that a processor lacks, by LLVM, which inlines functions only where the caller has all their features.
+
+        define internal void @need.0() "target-cpu"="haswell" "target-features"="+amx-tile" { ... }
+        define void @has.0() "target-cpu"="haswell" { call void @need.0() ... }                         still a call
+
+    None if LLVM cannot compile one of them for the processor, as HVX without the length of its vectors.
+
+    Args:
+        triple: The target triple; empty for that of this machine.
+        cpu: A processor that LLVM knows.
+        features: Features that are added to the processor's, or removed, `+a` or `-b`.
+        wanted: The features, without their plus.
+    """
+    text = "declare void @effect()\n"
+    for number, feature in enumerate(wanted):
+        for prefix, callee, has in (
+            ("internal void @need", "effect", (*features, f"+{feature}")),
+            ("void @has", f"need.{number}", features),
+        ):
+            attributes = f'"target-cpu"="{cpu}" "target-features"="{",".join(has)}"'
+            text += f"define {prefix}.{number}() {attributes} {{\n  call void @{callee}()\n  ret void\n}}\n"
+    try:
+        inlined = emit_code(text, "ll", 1, triple=triple).decode()
+    except CodegenError:
+        return frozenset()
+    return frozenset(feature for number, feature in enumerate(wanted) if f"@need.{number}(" in inlined)
 
 
 def _known(triple: str) -> tuple[str, str]:

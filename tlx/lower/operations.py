@@ -28,6 +28,7 @@ from tlx.ir.module import (
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.hardware import Sign
+from tlx.target.target import Target
 
 UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
 """The tensor operations that compute each element from the same element of one operand."""
@@ -46,6 +47,14 @@ _OVERLOADED_BY_RESULT_AND_FIRST: Final = frozenset(
 )
 _OVERLOADED_BY_RESULT_AND_SECOND: Final = frozenset({"llvm.powi", "llvm.ldexp"})
 _MOVES: Final = frozenset({"select", "freeze", "bitcast"})
+_HALF_ARITHMETIC: Final = frozenset(
+    [
+        *("fadd", "fsub", "fmul", "fdiv", "fneg", "fcmp"),
+        *(f"llvm.{n}" for n in "fma fmuladd sqrt fabs copysign floor ceil trunc rint nearbyint roundeven".split()),
+        *(f"llvm.{n}" for n in "minnum maxnum minimum maximum minimumnum maximumnum".split()),
+    ]
+)
+"""Operations that machines with arithmetic on half compute in half: see `Target.half_arithmetic`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +166,23 @@ class ElementwiseOp:
             return [operands[0].type]
         return [type_]
 
-    def bits(self, types: Sequence[Type]) -> int:
-        """Width in bits at which elements of these types are computed: bfloat and half as float.
+    def is_half_arithmetic(self, types: Sequence[Type], target: Target) -> bool:
+        """Whether a target computes it in half, given the types of operands and result."""
+        return (
+            target.computes_half
+            and self.title in _HALF_ARITHMETIC
+            and all(scalar_of(type_) in (HALF, I1) for type_ in types)
+        )
+
+    def bits(self, types: Sequence[Type], target: Target) -> int:
+        """Width in bits at which a target computes elements of these types: bfloat, and most often half, as float.
 
         An operation with only bfloat operands and results works on registers of bfloat, each as two registers of float.
         """
+        if self.is_half_arithmetic(types, target):
+            return bits_of(HALF)
         if self.callee != "llvm.fma" and all(scalar_of(t) == BFLOAT for t in types):
-            return unary_bits(BFLOAT)
+            return bits_of(BFLOAT)
         return max((working_bits(t, moved=self.opcode in _MOVES) for t in types), default=1)
 
 
@@ -175,9 +194,12 @@ def working_bits(type_: Type, *, moved: bool = False) -> int:
     return bits_of(element)
 
 
-def unary_bits(type_: Type) -> int:
-    """Width in bits at which an operation from this type to the same type is computed."""
-    return working_bits(type_, moved=scalar_of(type_) == BFLOAT)
+def unary_bits(name: str, type_: Type, target: Target) -> int:
+    """Width in bits at which a target computes a unary tensor operation on a type; `relu` compares bits of half."""
+    element = scalar_of(type_)
+    in_half = name == "relu" or f"llvm.{name}" in _HALF_ARITHMETIC
+    moved = element == BFLOAT or (element == HALF and target.computes_half and in_half)
+    return working_bits(type_, moved=moved)
 
 
 def is_mask(type_: Type) -> bool:

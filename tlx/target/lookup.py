@@ -16,10 +16,14 @@ import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
 from tlx.target.target import Target, target_of_module, targets
+
+_ANY_PROCESSOR: Final = "generic"
+"""What LLVM calls a processor of which nothing is known, or so begins its name: `generic-rv64`."""
 
 
 def multiversion(targets: Sequence[Target]) -> Target:
@@ -105,7 +109,7 @@ def resolve_target(
         triple: Triple of the machine; empty for that of this one.
 
     Raises:
-        UsageError: There is no such target, processor or feature.
+        UsageError: There is no such target, processor or feature, or the processor lacks what the target needs.
     """
     resolved = find_target(target) if isinstance(target, str) else target
     triple = triple or foreign_triple(resolved)
@@ -117,7 +121,10 @@ def resolve_target(
     if features:
         resolved = resolved.with_attributes(tuple(features))
         resolved = resolved if cpu else resolved.with_features(_baseline_features(triple, features))
-    _check_feature_names(resolved, [*features, *(f"+{name}" for name in added_features(target))], cpu, triple)
+    requested = (*features, *(f"+{name}" for name in added_features(target)))
+    _check_feature_names(resolved, requested, cpu, triple)
+    if cpu and not cpu.startswith(_ANY_PROCESSOR) and not resolved.versions:
+        resolved = _for_processor(resolved, cpu, requested, triple)
     return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
 
 
@@ -138,6 +145,38 @@ def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
     off = {feature[1:] for feature in features if feature[0] == "-"}
     off |= {"d"} if "f" in off else set()  # registers for doubles are registers for floats
     return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
+
+
+def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: str) -> Target:
+    """The target with the optional features of a processor that it has no data of, as LLVM knows them.
+
+    Raises:
+        UsageError: The processor lacks features that the target needs.
+    """
+    from tlx.llvm.codegen import lacking_features
+
+    processor = target.cpus.get(cpu)
+    known = {feature[1:] for feature in requested} | {*(processor.features if processor is not None else ())}
+    needed = [feature for feature in target.needed_features if feature not in known]
+    optional = sorted(target.optional - known) if processor is None else []
+    lacking = lacking_features(triple, cpu, tuple(requested), (*needed, *optional)) if needed or optional else ()
+    if missing := [feature for feature in needed if feature in lacking]:
+        fitting = _targets_for(cpu, triple)
+        remedy = f"use --target={' or --target='.join(fitting)}" if fitting else "name another processor, or none"
+        raise UsageError(f"processor '{cpu}' cannot run target {target.name}: it lacks {', '.join(missing)}; {remedy}")
+    return target.with_features(tuple(f"{'-' if feature in lacking else '+'}{feature}" for feature in optional))
+
+
+def _targets_for(cpu: str, triple: str) -> list[str]:
+    """The targets for a triple whose features a processor has; of targets for several widths, the first."""
+    from tlx.llvm.codegen import lacking_features
+
+    machine = triple or platform.machine()
+    candidates = [t for t in targets().values() if t.triples and t.is_for(machine) and t.needed_features]
+    wanted = tuple(dict.fromkeys(feature for t in candidates for feature in t.needed_features))
+    lacking = lacking_features(triple, cpu, (), wanted)
+    fitting = [t for t in candidates if lacking.isdisjoint(t.needed_features)]
+    return list({t.features: t.name for t in reversed(fitting)}.values())[::-1]
 
 
 def _check_feature_names(target: Target, requested: Sequence[str], cpu: str, triple: str) -> None:

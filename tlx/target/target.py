@@ -107,6 +107,8 @@ class Target:
         converts_bfloat: Whether floats are rounded to bfloat by an instruction that LLVM selects; else by integer
             arithmetic.
         half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
+        half_arithmetic: The feature that provides arithmetic on registers of half: sums, products, quotients, square
+            roots, comparisons, fused multiply-adds, and rounding to integers; without it, half is computed as float.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
             and maxima select a constant NaN.
@@ -184,6 +186,7 @@ class Target:
     converts_half: bool = False
     converts_bfloat: bool = False
     half_conversions: HalfConversions | None = None
+    half_arithmetic: str = ""
     rounds: bool = False
     selects_nan: bool = True
     extremes: bool = False
@@ -251,7 +254,8 @@ class Target:
         """The target with features that a user adds or removes.
 
         Raises:
-            UsageError: A feature cannot be removed: others imply it, or all code of the target uses it.
+            UsageError: A feature cannot be removed: others imply it, or all code of the target uses it. Or one means
+                vectors of another width.
         """
         for version in self.versions:
             version.with_attributes(attrs)
@@ -261,6 +265,9 @@ class Target:
         fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
             *map(normalized_feature, permutes)
         }
+        for feature, size in self.width_features:
+            if f"+{feature}" in attrs and size not in self._all_widths:
+                raise UsageError(f"feature '+{feature}': {self._has_widths}")
         for feature in attrs:
             if feature[0] == "-" and normalized_feature(feature[1:]) in fixed:
                 message = f"feature '{feature}': target {self.name} is for machines with {feature[1:]}"
@@ -347,10 +354,7 @@ class Target:
         if bits // 8 in self.widths:
             return _adapted(replace(self, vector_bytes=bits // 8))
         if not self.vectors and bits != self.vector_bytes * 8:
-            widths = [size * 8 for size in self.widths or (self.vector_bytes,)]
-            raise UsageError(
-                f"vectors of {bits} bits: target {self.name} has vectors of {', '.join(map(str, widths))} bits"
-            )
+            raise UsageError(f"vectors of {bits} bits: {self._has_widths}")
         size, registers = bits // 8, self.registers
         if size != self.vector_bytes:
             registers = next((v.registers for v in self.vectors if v.size == size and not v.architectures), registers)
@@ -382,6 +386,15 @@ class Target:
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(feature for feature in self.used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    @property
+    def _all_widths(self) -> tuple[int, ...]:
+        """Bytes of a vector register, of all machines of the target."""
+        return self.widths or (self.vector_bytes,)
+
+    @property
+    def _has_widths(self) -> str:
+        return f"target {self.name} has vectors of {', '.join(str(size * 8) for size in self._all_widths)} bits"
 
     @property
     def scalar_floats(self) -> frozenset[str]:
@@ -424,6 +437,11 @@ class Target:
         return self.bfloat_rounding is not None and f"+{self.bfloat_rounding.feature}" in self.features
 
     @property
+    def computes_half(self) -> bool:
+        """Whether the target has `half_arithmetic`: its feature is on."""
+        return bool(self.half_arithmetic) and f"+{self.half_arithmetic}" in self.features
+
+    @property
     def function_attributes(self) -> tuple[str, ...]:
         """Attributes of functions that only run on the target, whose vectors backends would otherwise split."""
         width = self.vector_bytes * 8
@@ -445,10 +463,16 @@ class Target:
         return frozenset(feature for feature in self.used_features if normalized_feature(feature) not in required)
 
     @property
+    def needed_features(self) -> tuple[str, ...]:
+        """Features that all of its code needs: those that are on and not optional."""
+        return tuple(f[1:] for f in self.features if f[0] == "+" and f[1:] not in self.optional)
+
+    @property
     def used_features(self) -> tuple[str, ...]:
-        """Features of its dot products and conversions of half."""
-        half = (self.half_conversions.feature,) if self.half_conversions is not None else ()
-        return (*(dot.feature for dot in self._all_dots), *half)
+        """Features of its dot products, and of its conversions of and arithmetic on half."""
+        conversions = (self.half_conversions.feature,) if self.half_conversions is not None else ()
+        arithmetic = (self.half_arithmetic,) if self.half_arithmetic else ()
+        return (*(dot.feature for dot in self._all_dots), *conversions, *arithmetic)
 
     @property
     def _all_dots(self) -> tuple[Dot, ...]:

@@ -6,7 +6,7 @@ The evaluator computes what they mean from their input.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 from tests.emulation import Machine
 from tests.semantics.dynamic.programs import Program
 from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, expected
+from tlx.api.compiler import FunctionNamespace
 from tlx.api.emulation import EmulatedModule
 from tlx.diagnostics import TlxError
 from tlx.evaluate import evaluate
@@ -208,6 +209,99 @@ def check_layers(machine: Machine) -> None:
         evaluate(parse(example.text), example.name, *operands, exact)
         assert_near(found, exact)
         code.close()
+
+
+_HALF_OPERATIONS: Final = {
+    **{name: f"{name} {{v}} %x, %y" for name in ("fadd", "fsub", "fmul", "fdiv")},
+    **{
+        name: f"call {{v}} @llvm.{name}({{v}} %x)"
+        for name in "sqrt fabs floor ceil trunc rint nearbyint roundeven round".split()
+    },
+    **{
+        name: f"call {{v}} @llvm.{name}({{v}} %x, {{v}} %y)"
+        for name in "copysign minnum maxnum minimum maximum minimumnum maximumnum".split()
+    },
+    **{name: f"call {{v}} @llvm.{name}({{v}} %x, {{v}} %y, {{v}} %z)" for name in ("fma", "fmuladd")},
+    "fneg": "fneg {v} %x",
+    "relu": "call {v} @llvm.tensor.relu(token %t)",
+    "exp": "call {v} @llvm.tensor.exp(token %t)",
+}
+_HALF_COMPARISONS: Final = ("oeq", "olt", "uge", "ugt", "ult", "une", "uno", "ord")
+
+
+def half_text(rows: int, columns: int) -> str:
+    """Functions of three operands and the result, of half: each operation, comparisons, and several in a row.
+
+    The last ones are the epilogue of a product, and sums of rows.
+    """
+    v, flags = f"<{rows * columns} x half>", f"<{rows * columns} x i1>"
+    typed = f"<2 x i32> <i32 {rows}, i32 {columns}>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+    bodies = {name: f"  %r = {text.format(v=v)}\n" for name, text in _HALF_OPERATIONS.items()}
+    for predicate in _HALF_COMPARISONS:
+        select = f"  %r = select {flags} %f, {v} %z, {v} %y\n"
+        bodies[f"fcmp_{predicate}"] = f"  %f = fcmp {predicate} {v} %x, %y\n{select}"
+    bodies["chain"] = f"""  %p = fmul {v} %x, %y
+  %n = fneg {v} %p
+  %t.n = call token @llvm.tensor.typeinfo({v} %n, {typed})
+  %u = call {v} @llvm.tensor.relu(token %t.n)
+  %s = fadd {v} %u, %z
+  %e = fpext {v} %s to <{rows * columns} x float>
+  %d = fmul <{rows * columns} x float> %e, %e
+  %h = fptrunc <{rows * columns} x float> %d to {v}
+  %r = fsub {v} %h, %s
+"""
+    bodies["epilogue"] = f"""  %b = {_load("half", "%b.p", columns, columns)}
+  %p = call {v} @llvm.tensor.matmul(token %t, token %b)
+  %s = fadd {v} %p, %y
+  %r = fmul {v} %s, %z
+"""
+    sums = f"""  %p = fmul {v} %x, %y
+  %t.p = call token @llvm.tensor.typeinfo({v} %p, {typed})
+  %q = call <{rows} x half> @llvm.tensor.reduce.add(token %t.p, <2 x i32> <i32 1, i32 {columns}>,
+      <2 x i32> <i32 1, i32 {columns}>)
+  store <{rows} x half> %q, ptr %c, align 2
+"""
+    stores = {name: f"{body}  store {v} %r, ptr %c, align 2\n" for name, body in bodies.items()} | {"sums": sums}
+    loads = "".join(
+        f"  %t{number} = {_load('half', f'%{name}.p', rows, columns)}\n"
+        f"  %{name} = call {v} @llvm.tensor.tovector(token %t{number})\n"
+        for name, number in (("x", ""), ("y", ".y"), ("z", ".z"))
+    )
+    pointers = "ptr noalias %c, ptr noalias %x.p, ptr noalias %y.p, ptr noalias %z.p, ptr noalias %b.p"
+    return "".join(
+        f"define void @{name}_{rows}_{columns}({pointers}) {{\n{loads}{body}  ret void\n}}\n\n"
+        for name, body in stores.items()
+    )
+
+
+def check_half(compile_text: Callable[[str], FunctionNamespace[Any]]) -> None:
+    """Operations on all kinds of half: results are equal, signs of zeros and NaN included.
+
+    Sums, products of matrices and `exp` may be rounded otherwise, and minnum and maxnum return either zero.
+    """
+    for rows, columns in ((8, 64), (3, 21)):
+        text = half_text(rows, columns)
+        code, module = compile_text(text), parse(text)
+        random = np.random.default_rng(rows)
+        numbers = [random.integers(0, 1 << 16, rows * columns, dtype=np.uint16).view(np.float16) for _ in range(3)]
+        small = [random.normal(size=rows * columns).astype(np.float16) for _ in range(3)]
+        square = random.normal(size=columns * columns).astype(np.float16)
+        for name in re.findall(r"@(\w+)\(ptr", text):
+            operation = name.partition("_")[0]
+            is_exact = operation not in ("epilogue", "sums", "exp")
+            found, exact = (np.zeros(rows * columns, np.float16) for _ in range(2))
+            operands = [*(numbers if is_exact else small), square]
+            code[name](found, *operands)
+            evaluate(module, name, exact, *operands)
+            if not is_exact:
+                assert_near(found, exact)
+                continue
+            np.testing.assert_array_equal(found, exact, err_msg=name)
+            if operation not in ("minnum", "maxnum"):
+                numeric = ~np.isnan(exact)
+                np.testing.assert_array_equal(np.signbit(found)[numeric], np.signbit(exact)[numeric], err_msg=name)
+        if isinstance(code, EmulatedModule):
+            code.close()
 
 
 def check_attention(machine: Machine) -> None:

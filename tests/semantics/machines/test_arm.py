@@ -55,6 +55,11 @@ def test_layers(machine: Machine) -> None:
     programs.check_layers(machine)
 
 
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+def test_half(machine: Machine) -> None:
+    programs.check_half(machine.compile)
+
+
 @pytest.mark.parametrize("machine", [NEON, SVE256], ids=str)
 def test_tensor_language(machine: Machine) -> None:
     programs.check_attention(machine)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.emulation import Machine
@@ -36,6 +38,11 @@ def test_threads() -> None:
 @pytest.mark.parametrize("machine", quick([RVV256, RVV, RVV512, LONGER], 2), ids=str)
 def test_layers(machine: Machine) -> None:
     programs.check_layers(machine)
+
+
+@pytest.mark.parametrize("machine", quick([RVV256, RVV512, RVV]), ids=str)
+def test_half(machine: Machine) -> None:
+    programs.check_half(replace(machine, features=("+zvfh", *_HALF)).compile)
 
 
 @pytest.mark.parametrize("machine", quick([RVV256, RVV]), ids=str)

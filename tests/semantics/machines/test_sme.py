@@ -59,6 +59,11 @@ def test_layers(machine: Machine) -> None:
     programs.check_layers(machine)
 
 
+@pytest.mark.parametrize("machine", quick(MACHINES, 1), ids=str)
+def test_half(machine: Machine) -> None:
+    programs.check_half(machine.compile)
+
+
 def test_tensor_language() -> None:
     programs.check_attention(SME512)
 

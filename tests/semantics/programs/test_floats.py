@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import tlx
+from tests.semantics.machines.programs import check_half
 from tests.semantics.programs.floats import TYPES, Product, products
 from tests.tools import require_processor
 from tlx.evaluate import Machine
@@ -40,6 +43,12 @@ def native(name: str) -> Target:
 @pytest.mark.parametrize("name", ["generic", "avx2", "avx512"])
 def test_machine_code(name: str) -> None:
     check(products(), native(name), Options())
+
+
+def test_arithmetic_on_half() -> None:
+    name = "avx512+avx512fp16"
+    require_processor(name)
+    check_half(partial(tlx.compile, target=name))
 
 
 def test_emulated_amx() -> None:

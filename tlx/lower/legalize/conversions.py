@@ -23,7 +23,7 @@ from functools import partial
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.registers import emit_interleaved, splat_like
 from tlx.lower.operations import ElementwiseOp, bfloat_as_float, round_to_bfloat
@@ -84,6 +84,12 @@ def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Va
     if target.half_conversions is not None and target.half_conversions.narrow is not None:
         return target.half_conversions.narrow(b, register)
     return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
+
+
+def halves_of_pair(b: Builder, first: Value, second: Value, target: Target) -> Value:
+    """Two registers of float, rounded to one of half."""
+    pair = b.shuffle(first, second, range(_count(first) + _count(second)))
+    return float_to_narrow(b, target, pair, HALF)
 
 
 def bfloats_with_subnormals(round_pair: Callable[[Builder, Value, Value], Value], b: Builder, *pair: Value) -> Value:
@@ -310,7 +316,7 @@ def compare(b: Builder, predicate: str, x: Value, y: Value) -> Value:
 def as_bits(b: Builder, x: Value) -> Value:
     """A register of floats as integers of their bits."""
     assert isinstance(x.type, VectorType)
-    return b.cast("bitcast", x, VectorType(x.type.count, I64 if x.type.element == DOUBLE else I32))
+    return b.cast("bitcast", x, VectorType(x.type.count, IntType(bits_of(x.type.element))))
 
 
 def _magnitude(b: Builder, x: Value) -> Value:

@@ -1,7 +1,8 @@
 """Elementwise instructions on registers, in forms that no LLVM from 14 on turns into library calls.
 
 bfloat and half are computed in float and rounded back, which rounds sums, products, quotients and roots correctly, as
-float has more than twice their precision. Operations that only move elements or change signs work on their bits.
+float has more than twice their precision. Operations that only move elements or change signs work on their bits. With
+arithmetic on half, it is not extended.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tlx.ir.types import (
     DOUBLE,
     FLOAT,
     HALF,
+    I16,
     I32,
     I64,
     FloatType,
@@ -112,10 +114,24 @@ def emit_elementwise(
         return b.binary("xor", registers[0], splat_like(registers[0], -0x8000))
     if operation.callee in ("llvm.fabs", "llvm.copysign") and element in _NARROW:
         return _signs(b, registers)
+    if operation.is_half_arithmetic([element, *sources], target):
+        return _in_half(b, target, operation, element, registers)
     if operation.callee == "llvm.fma" and (element in _NARROW or (element == FLOAT and not target.fused)):
         return _fma(b, target, element, registers)
     if element in _NARROW or any(s in _NARROW for s in sources):
         return _as_float(b, target, operation, element, sources, registers)
+    return _by_instruction(b, target, operation, element, sources, registers)
+
+
+def _by_instruction(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    element: Type,
+    sources: Sequence[Type],
+    registers: Sequence[Value],
+) -> Value:
+    """The operation on registers of the types that it computes in."""
     if operation.callee in _ROUNDINGS and not (target.rounds and operation.callee != "llvm.round"):
         return rounded_to_integer(b, operation.callee.removeprefix("llvm."), registers[0])
     if operation.callee == "llvm.roundeven":  # the same, and backends that lack it have rint
@@ -138,11 +154,11 @@ def emit_elementwise(
         return with_nan(b, best, *registers)
     if operation.callee in _FUNNEL_SHIFTS and is_miscompiled(target, operation, element):
         return _funnel_shift(b, operation.callee, *registers)
-    if opcode == "fcmp" and is_miscompiled(target, operation, element):
+    if operation.opcode == "fcmp" and is_miscompiled(target, operation, element):
         operation, registers = ElementwiseOp("fcmp", operation.flags, "ugt"), registers[::-1]
     if operation.callee == "llvm.fmuladd" and target.fused:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
-    return operation.emit(b, _register(registers, element), registers)
+    return operation.emit(b, vector_of(_lanes(registers), element), registers)
 
 
 _FUNNEL_SHIFTS: Final = ("llvm.fshl", "llvm.fshr")
@@ -243,6 +259,13 @@ def _as_float(
         return emit_elementwise(b, target, operation, element, types, wide)
     result = emit_elementwise(b, target, operation, FLOAT, types, wide)
     return convert_register(b, target, "fptrunc", result, FLOAT, element)
+
+
+def _in_half(b: Builder, target: Target, operation: ElementwiseOp, element: Type, registers: Sequence[Value]) -> Value:
+    """The operation by instructions on half."""
+    halves = [b.cast("bitcast", r, VectorType(_lanes([r]), HALF)) for r in registers]
+    result = _by_instruction(b, target, operation, element, [HALF] * len(halves), halves)
+    return b.cast("bitcast", result, VectorType(_lanes([result]), I16)) if element == HALF else result
 
 
 def _fma(b: Builder, target: Target, element: Type, registers: Sequence[Value]) -> Value:
@@ -378,5 +401,9 @@ def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:
 
 def _register(registers: Sequence[Value], element: Type) -> VectorType:
     """The type of a result as wide as the operands."""
-    count = next(r.type.count for r in registers if isinstance(r.type, VectorType))
-    return vector_of(count, register_element(element))
+    return vector_of(_lanes(registers), register_element(element))
+
+
+def _lanes(registers: Sequence[Value]) -> int:
+    """Elements of each register."""
+    return next(r.type.count for r in registers if isinstance(r.type, VectorType))

@@ -80,6 +80,11 @@ def _is_vector(type_: Type) -> bool:
     return isinstance(type_, VectorType)
 
 
+def lanes_of_bits(target: Target, bits: int) -> int:
+    """Elements of `bits` bits per register; i1 takes a byte."""
+    return max(1, target.vector_bytes * 8 // max(8, bits))
+
+
 _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
 
 
@@ -87,7 +92,7 @@ def lane_counts(
     function: Function,
     tensors: FunctionTensors,
     tiles: set[str],
-    lanes_of_bits: Callable[[int], int],
+    target: Target,
     converts_pairs: Callable[[Instruction], bool],
 ) -> dict[str, int]:
     """Lanes of the registers of flattened vectors, by name, where operations on them determine the number.
@@ -96,11 +101,11 @@ def lane_counts(
         function: The kernel.
         tensors: Its tensors.
         tiles: Names of its flattened vectors.
-        lanes_of_bits: Lanes of a register, by bits of an element.
+        target: The machine.
         converts_pairs: Whether an instruction converts a whole register of bfloats to two of floats, or back; both may
             be computed on whole registers then.
     """
-    groups = _WidthGroups()
+    groups = _WidthGroups(target)
     sums = _sums(tensors)
     for instruction in function.instructions():
         if instruction.result in tiles and instruction.result not in sums:
@@ -108,7 +113,7 @@ def lane_counts(
                 groups.begin(instruction)
             else:
                 groups.add(instruction, tensors.op_of(instruction), sums)
-    return {name: lanes_of_bits(max(8, groups.bits[groups.root(name)])) for name in groups.parents}
+    return {name: lanes_of_bits(target, groups.bits[groups.root(name)]) for name in groups.parents}
 
 
 def _sums(tensors: FunctionTensors) -> set[str]:
@@ -126,6 +131,7 @@ def _sums(tensors: FunctionTensors) -> set[str]:
 class _WidthGroups:
     """Sets of values that are computed from each other (union-find), with the widest element of each."""
 
+    target: Target
     parents: dict[str, str] = field(default_factory=dict[str, str])
     bits: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -158,13 +164,17 @@ class _WidthGroups:
         name = op.intrinsic.name
         if name not in UNARY_INTRINSICS | _LOADS:
             return None
-        return working_bits(op.instruction.type, moved=True) if name in _LOADS else unary_bits(op.instruction.type)
+        return (
+            working_bits(op.instruction.type, moved=True)
+            if name in _LOADS
+            else unary_bits(name, op.instruction.type, self.target)
+        )
 
     def _bits_of_instruction(self, instruction: Instruction) -> int | None:
         operation = ElementwiseOp.of(instruction)
         vectors = [v.type for v in [*instruction.operands, instruction.value] if isinstance(v.type, VectorType)]
         if operation is not None:
-            return operation.bits([scalar_of(v) for v in vectors])
+            return operation.bits([scalar_of(v) for v in vectors], self.target)
         return working_bits(instruction.type, moved=True) if instruction.opcode == "phi" else None
 
     def _join(self, first: str, second: str, bits: int) -> None:
@@ -212,11 +222,7 @@ class TileValues:
 
     def lanes(self, element: Type) -> int:
         """Elements per register."""
-        return self.lanes_of_bits(max(8, bits_of(element)))
-
-    def lanes_of_bits(self, bits: int) -> int:
-        """Elements of `bits` bits per register."""
-        return max(1, self.target.vector_bytes * 8 // bits)
+        return lanes_of_bits(self.target, bits_of(element))
 
     def lanes_for(self, value: Value, element: Type) -> int:
         """Elements per register of a flattened vector: see `lane_counts`, else as many as a register holds."""

@@ -20,10 +20,10 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, has_no_subnormals, is_nontemporal
 from tlx.ir.rewrite import rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, scalar_of
+from tlx.ir.types import BFLOAT, FLOAT, HALF, I32, Type, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value, const_int
 from tlx.lower.context import LoweringContext
-from tlx.lower.legalize.conversions import bfloats_with_subnormals
+from tlx.lower.legalize.conversions import bfloats_with_subnormals, halves_of_pair
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call, nan_operands, with_nan
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
@@ -96,7 +96,7 @@ class VectorLegalizer(TileValues):
         self.absorbed = self.products.absorbed | rounded
         computed = set(self.shapes) - self.products.absorbed
         self.product_blocks: list[Block] = []
-        self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits, self._converts_pairs)
+        self.lane_counts = lane_counts(function, self.tensors, computed, self.target, self._converts_pairs)
 
     def run(self) -> None:
         """Legalise the function in place."""
@@ -313,7 +313,7 @@ class VectorLegalizer(TileValues):
         if (division := self.rounded_quotients.get(instruction.result or "")) is not None:
             return self._rounded_quotients(division, element, rows, cols)
         if self._rounds_pairs(instruction):
-            return self._rounded_pairs(instruction.operands[0], rows, cols)
+            return self._rounded_pairs(instruction.operands[0], element, rows, cols)
         lanes = self.lanes_for(instruction.value, element)
         values = instruction.args if operation.opcode == "call" else instruction.operands
         sources = [scalar_of(v.type) for v in values]
@@ -340,30 +340,37 @@ class VectorLegalizer(TileValues):
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
 
     def _rounds_pairs(self, instruction: Instruction) -> bool:
-        """Whether an instruction rounds floats to bfloats that become so two registers at a time."""
+        """Whether an instruction rounds floats to bfloats or halves that become so two registers at a time."""
         return instruction.opcode == "fptrunc" and self._converts_pairs(instruction)
 
     def _converts_pairs(self, instruction: Instruction) -> bool:
-        """Whether an instruction converts two registers of floats to one of bfloats, or back.
+        """Whether an instruction converts two registers of floats to one of bfloats or halves, or back.
 
-        Bfloats from memory are extended as they are loaded.
+        Numbers from memory are extended as they are loaded.
         """
-        if not self.target.can_round_pairs or instruction.opcode not in ("fptrunc", "fpext"):
+        if instruction.opcode not in ("fptrunc", "fpext"):
             return False
         operand = instruction.operands[0]
         is_loaded = instruction.opcode == "fpext" and self.tensors.definition_of(operand) is not None
         types = {scalar_of(operand.type), scalar_of(instruction.type)}
         columns = self.shapes[instruction.value.name][2]
-        return types == {FLOAT, BFLOAT} and not is_loaded and columns % (2 * self.lanes(FLOAT)) == 0
+        fills_registers = (types == {FLOAT, BFLOAT} and self.target.can_round_pairs) or (
+            types == {FLOAT, HALF} and self.target.computes_half
+        )
+        return fills_registers and not is_loaded and columns % (2 * self.lanes(FLOAT)) == 0
 
-    def _rounded_pairs(self, floats: Value, rows: int, cols: int) -> Registers:
-        assert self.target.bfloat_rounding is not None
-        emit, lanes = self.target.bfloat_rounding.emit, self.lanes(FLOAT)
-        if not self.has_no_subnormals(floats):
-            emit = partial(bfloats_with_subnormals, emit)
+    def _rounded_pairs(self, floats: Value, element: Type, rows: int, cols: int) -> Registers:
+        lanes = self.lanes(FLOAT)
+        if element == HALF:
+            emit = partial(halves_of_pair, target=self.target)
+        else:
+            assert self.target.bfloat_rounding is not None
+            emit = self.target.bfloat_rounding.emit
+            if not self.has_no_subnormals(floats):
+                emit = partial(bfloats_with_subnormals, emit)
         tile = with_lanes(self.b, self.flat(floats, FLOAT, rows, cols), lanes)
         pairs = tuple(tuple(emit(self.b, row[i], row[i + 1]) for i in range(0, len(row), 2)) for row in tile.regs)
-        return Registers(BFLOAT, rows, cols, 2 * lanes, pairs)
+        return Registers(element, rows, cols, 2 * lanes, pairs)
 
     def has_no_subnormals(self, value: Value) -> bool:
         """Whether a vector has no subnormal floats: loads that are marked so, and relu of them."""

@@ -30,6 +30,7 @@ from tlx.lower.operations import (
     unary_bits,
     working_bits,
 )
+from tlx.target.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,20 +300,37 @@ class Expression:
                 invariant.add(number)
         return frozenset(invariant)
 
-    @cached_property
-    def bits(self) -> int:
-        """Bits of the widest element in its computations, which limits how many elements a register holds."""
-        return max(8, *(self._bits(node) for node in self.nodes))
+    def bits(self, target: Target) -> int:
+        """Bits of the widest element in its computations."""
+        return max(8, *(self._bits(node, target) for node in self.nodes))
 
-    def _bits(self, node: Node) -> int:
+    def lanes(self, target: Target) -> int:
+        """Elements that a register holds in its computations."""
+        return max(1, target.vector_bytes * 8 // self.bits(target))
+
+    def _bits(self, node: Node, target: Target) -> int:
         if isinstance(node, InstructionNode):
-            return node.operation.bits([node.element, *(self.nodes[n].element for n in node.operands)])
-        return unary_bits(node.element) if isinstance(node, UnaryNode) else working_bits(node.element, moved=True)
+            return node.operation.bits([node.element, *(self.nodes[n].element for n in node.operands)], target)
+        if isinstance(node, UnaryNode):
+            return unary_bits(node.name, node.element, target)
+        return working_bits(node.element, moved=True)
 
-    @cached_property
-    def cost(self) -> int:
+    def cost(self, target: Target) -> int:
         """Estimated instructions per register, loads and stores excluded."""
-        return sum(_cost(node) for node in self.nodes)
+        return sum(self._cost(node, target) for node in self.nodes)
+
+    def _cost(self, node: Node, target: Target) -> int:
+        if isinstance(node, UnaryNode):
+            return _MATH_COST if node.name in MATH_INTRINSICS else 1
+        if not isinstance(node, InstructionNode):
+            return 0
+        if node.operation.callee in _MATH_CALLS or node.operation.opcode == "frem":
+            return _MATH_COST
+        if node.operation.opcode in DIVISIONS:
+            return _MATH_COST
+        narrow = isinstance(node.element, FloatType) and bits_of(node.element) == 16
+        in_half = node.operation.is_half_arithmetic([node.element], target)
+        return 6 if narrow and not is_mask(node.element) and not in_half else 1
 
     @property
     def may_trap(self) -> bool:
@@ -349,19 +367,6 @@ def _title(node: Node) -> str:
     if isinstance(node, InstructionNode):
         return node.operation.title
     return node.name if isinstance(node, UnaryNode) else ""
-
-
-def _cost(node: Node) -> int:
-    if isinstance(node, UnaryNode):
-        return _MATH_COST if node.name in MATH_INTRINSICS else 1
-    if not isinstance(node, InstructionNode):
-        return 0
-    if node.operation.callee in _MATH_CALLS or node.operation.opcode == "frem":
-        return _MATH_COST
-    if node.operation.opcode in DIVISIONS:
-        return _MATH_COST
-    narrow = isinstance(node.element, FloatType) and bits_of(node.element) == 16
-    return 6 if narrow and not is_mask(node.element) else 1
 
 
 def scalar_parameter_type(element: Type) -> Type:

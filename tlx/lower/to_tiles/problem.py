@@ -20,6 +20,7 @@ from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf, may_alias_leaf
 from tlx.target.hardware import Sign
+from tlx.target.target import Target
 
 _EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiply
 
@@ -302,15 +303,14 @@ class Reduction:
             self.destination.bytes_moved + self.value.bytes_moved + (self.epilogue.bytes_moved if self.epilogue else 0)
         )
 
-    @property
-    def cost(self) -> float:
+    def cost(self, target: Target) -> float:
         """Instructions per register of values, loads not counted.
 
         The sum includes the multiplication and, if one instruction sums several products, the extension of both
         factors; the other instructions work on registers of narrow factors.
         """
         product = _EXTENDED_PRODUCT if self.products > 1 else self.products
-        return (self.value.cost - product + 1) / max(1, self.products)
+        return (self.value.cost(target) - product + 1) / max(1, self.products)
 
     @property
     def kernel_name(self) -> str:

@@ -6,7 +6,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=fp16ps --implicit-check-not=amx-fp16
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx+amx-fp16 --emulate-matrix | FileCheck %s --check-prefix=EMULATED
 
-; CHECK: define internal void @tlx.matmul.32x32x64.f16.f16.f32({{.*}}"target-features"="{{.*}},+amx-fp16"
+; CHECK: define internal void @tlx.matmul.32x32x64.f16.f16.f32({{.*}}"target-features"="{{.*}},+amx-fp16{{[",]}}
 ; CHECK-COUNT-4: call void @llvm.x86.tdpfp16ps(i8 {{[0-3]}}, i8 {{[4-7]}}, i8 {{[4-7]}})
 ; CHECK-NOT: call void @llvm.x86.tdp
 ; CHECK: declare void @llvm.x86.tdpfp16ps(i8, i8, i8)

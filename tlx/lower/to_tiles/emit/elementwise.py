@@ -203,7 +203,8 @@ def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> 
 def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target) -> list[RowPrefetch]:
     """The prefetches of a costly expression on one long row: of its leaves, if they exceed L2."""
     value = problem.value
-    if value.cost < COSTLY or value.rows > 1 or (problem.total_bytes or problem.bytes_moved) <= target.caches.l2:
+    moved = problem.total_bytes or problem.bytes_moved
+    if value.cost(target) < COSTLY or value.rows > 1 or moved <= target.caches.l2:
         return []
     leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
     numbers = sorted({leaf.pointer for leaf in value.leaves()})

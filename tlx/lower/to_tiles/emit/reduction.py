@@ -128,7 +128,7 @@ def _shares_a_row(value: Expression) -> bool:
 def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Target) -> TileShape:
     """A tile of as many registers as there are independent sums."""
     value = problem.value
-    lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.partial_element)))
+    lanes = max(1, target.vector_bytes * 8 // max(value.bits(target), bits_of(combine.partial_element)))
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     wide = lanes * max(1, problem.products)
@@ -136,7 +136,7 @@ def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Tar
     registers = max(
         1, min(masked if combine.uses_ordered_integers else plain, target.registers // (2 * value.max_live + 2))
     )
-    if value.cost >= COSTLY:
+    if value.cost(target) >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
         upright = min(plain, max(1, (target.registers - value.max_live) // 2))
@@ -294,7 +294,7 @@ class RowReduction(_ReductionLoops):
         if (
             self.combine.element != BFLOAT
             or self.combine.partial_element != FLOAT
-            or self.evaluator.expression.bits > bits_of(BFLOAT)
+            or self.evaluator.expression.bits(self.target) > bits_of(BFLOAT)
         ):
             return False
         return not place.padding and place.cols % (2 * self.shape.lanes) == 0

@@ -75,7 +75,7 @@ def _prefetching_part(problem: RowFusion, target: Target) -> RowFusionPart | Non
     read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
     if not maps or read <= target.caches.l1:
         return None
-    return max(maps, key=lambda part: part.problem.value.cost)
+    return max(maps, key=lambda part: part.problem.value.cost(target))
 
 
 def _inputs(problem: RowFusion) -> dict[int, MatrixView]:

@@ -363,8 +363,8 @@ def problem_cycles(problem: Divisible, target: Target) -> float:
     if isinstance(problem, RowFusion):
         return sum(problem_cycles(part.problem, target) for part in problem.parts)
     value = problem.value
-    lanes = max(1, target.vector_bytes * 8 // value.bits)
-    cost = problem.cost if isinstance(problem, Reduction) else value.cost
+    lanes = value.lanes(target)
+    cost = problem.cost(target) if isinstance(problem, Reduction) else value.cost(target)
     return max(problem.bytes_moved / target.memory.bytes_per_cycle, cost * value.rows * value.cols / lanes)
 
 

@@ -80,7 +80,7 @@ def _is_crowded(value: Expression, target: Target) -> bool:
 
 def tile_shape(value: Expression, target: Target) -> TileShape:
     """The tile that computes a few registers of each live value at a time."""
-    lanes = max(1, target.vector_bytes * 8 // value.bits)
+    lanes = value.lanes(target)
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     limits = target.core.limits
@@ -88,7 +88,7 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
         tiles = -(-value.rows // max(1, min(limits.chains, target.registers // (value.max_live + 1))))
         return TileShape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(limits.tile_registers, target.registers // (2 * value.max_live + 1)))
-    if value.cost >= COSTLY:
+    if value.cost(target) >= COSTLY:
         registers = min(registers, _costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))
     return TileShape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
@@ -103,7 +103,7 @@ def _costly_registers(value: Expression, target: Target) -> int:
     """Registers computed at a time by long chains of instructions; a register of bfloat is two of float."""
     if value.branches:
         return 1
-    return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits) // 32)
+    return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits(target)) // 32)
 
 
 def needs_transpose(value: Expression) -> bool:
@@ -189,8 +189,8 @@ def _instructions(problem: Elementwise | Reduction | RowFusion, target: Target) 
     if isinstance(problem, RowFusion):
         return sum(_instructions(part.problem, target) for part in problem.parts)
     value = problem.value
-    lanes = max(1, target.vector_bytes * 8 // value.bits)
-    cost = problem.cost if isinstance(problem, Reduction) else value.cost
+    lanes = value.lanes(target)
+    cost = problem.cost(target) if isinstance(problem, Reduction) else value.cost(target)
     return cost * value.rows * value.cols / lanes
 
 

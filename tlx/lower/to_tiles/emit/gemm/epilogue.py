@@ -79,7 +79,7 @@ class TileEpilogue:
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve memory for a tile where the epilogue is long, or on a matrix unit."""
-        if self.recipe.mma.unit == "matrix" or self.expression.cost > _MAX_COST_IN_REGISTERS:
+        if self.recipe.mma.unit == "matrix" or self.expression.cost(self.target) > _MAX_COST_IN_REGISTERS:
             height, width = (max(r.size for r in ranges) for ranges in (self.function.rows, self.function.columns))
             self.tile = scratch.reserve(self.recipe.mma.accumulator, height * width)
 
@@ -210,7 +210,7 @@ class TileEpilogue:
     @property
     def lanes(self) -> int:
         """Columns of a register."""
-        return max(1, self.target.vector_bytes * 8 // self.expression.bits)
+        return self.expression.lanes(self.target)
 
     def _width(self, columns: EqualTiles) -> int:
         """Columns that are computed together: two registers if enough are free, as narrow results may share one."""
@@ -278,7 +278,7 @@ class PartialReduction:
         if gemm.reduction is None or gemm.epilogue is None:
             return None
         operation, axis = gemm.reduction
-        lanes = min(function.recipe.tile.lanes, max(1, function.target.vector_bytes * 8 // gemm.epilogue.bits))
+        lanes = min(function.recipe.tile.lanes, gemm.epilogue.lanes(function.target))
         combine = ReductionOperation(operation, gemm.epilogue.element)
         return cls(function.b, combine, axis, (gemm.m, gemm.n), lanes, gemm.c, function.c)
 

@@ -240,7 +240,7 @@ class PendingSums:
         assert matrix is not None
         kind = matrix.kind_for(str(mma.operand_a), str(mma.accumulator))
         products = (tile.mr // tile.unit_rows) * (tile.nr // kind.columns)
-        instructions = epilogue.expression.cost * rows * -(-tile.nr // epilogue.lanes)
+        instructions = epilogue.expression.cost(target) * rows * -(-tile.nr // epilogue.lanes)
         return instructions / target.core.products / (products * kind.cycles)
 
 
