@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
 
 _CYCLES: Final = 0.25
-_TUNING: Final = {32: ('"tune-cpu"="generic"',)}
+_TUNING: Final = {32: ('"tune-cpu"="cortex-x1"',)}
 """By bytes of a vector. LLVM's tuning for Neoverse V1, the one processor with this length, does not load and repeat an
-element of A by LD1RW but by LDR and DUP, which takes the ports of the products."""
+element of A by LD1RW but by LDR and DUP, which takes the ports of the products. That for Cortex-X1, from which V1 is
+derived, does. So does that for no processor (`generic`), but it loads early, as for a core that executes in order, and
+registers spill."""
 
 
 def _of_length(target: Target) -> Target:

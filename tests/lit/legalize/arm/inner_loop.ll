@@ -27,8 +27,8 @@
 ; NEON: tlx.matmul.256x256x256.f32.f32.f32: calls nothing,
 ; NEON-NEXT: loop
 ; NEON-NEXT: ldp q 1
-; NEON-NEXT: ldr q 16
-; NEON-NEXT: fmla v 80
+; NEON-NEXT: ldr q {{15|17}}
+; NEON-NEXT: fmla v {{72|84}}
 ; NEON-NEXT: stack 0
 ; SVE: tlx.matmul.256x256x256.f32.f32.f32: calls nothing,
 ; SVE-NEXT: loop

@@ -31,9 +31,9 @@
 ; NEON-NEXT: stack 0
 ; DOT: tlx.matmul.256x256x256.i8.i8.i32.ss: calls free malloc,
 ; DOT-NEXT: loop
-; DOT-NEXT: ldp q 4
-; DOT-NEXT: ldr q 10
-; DOT-NEXT: sdot v 80
+; DOT-NEXT: ldp q {{4|6}}
+; DOT-NEXT: ldr q {{7|9}}
+; DOT-NEXT: sdot v {{72|84}}
 ; DOT-NEXT: stack 0
 ; SVE: tlx.matmul.256x256x256.i8.i8.i32.ss: calls free malloc,
 ; SVE-NEXT: loop

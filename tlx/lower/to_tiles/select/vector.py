@@ -232,11 +232,15 @@ def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pa
 
 
 def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
-    """Whether a panel of B, K by columns of `size` bytes for each term, misses L1 when it is read."""
+    """Whether a panel of B, K by columns of `size` bytes, misses L1 when it is read.
+
+    Each term has a panel of its own, unless they overlap as the windows of an image do.
+    """
     kc, nr = panel
-    depth = kc * len(gemm.term_offsets)
+    starts = [start for _, start in gemm.term_offsets]
+    columns = min(nr * len(starts), nr + max(starts) - min(starts))
     strided = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
-    return strided or 2 * depth * nr * size > target.caches.l1
+    return strided or 2 * kc * columns * size > target.caches.l1
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:

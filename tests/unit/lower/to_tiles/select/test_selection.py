@@ -378,9 +378,9 @@ def test_threads_share_the_panels_of_one_row(n: int, k: int) -> None:
     assert sum(columns.count for columns in column_ranges(gemm, recipe)) >= 16
 
 
-@pytest.mark.parametrize(("terms", "prefetches"), [(1, False), (9, True)])
-def test_a_panel_has_rows_of_all_terms(terms: int, prefetches: bool) -> None:
-    """52x96x96 of floats with AVX2: 6 KB a panel, or 54 KB, of which L1 holds 32."""
-    offsets = tuple((96 * term, 96 * 96 * term) for term in range(terms))
+@pytest.mark.parametrize(("terms", "distance", "prefetches"), [(1, 0, False), (9, 96 * 96, True), (9, 1, False)])
+def test_a_panel_has_rows_of_all_terms(terms: int, distance: int, prefetches: bool) -> None:
+    """52x96x96 of floats with AVX2: 6 KB a panel, or 54 KB, of which L1 holds 32, or 9 KB where terms overlap."""
+    offsets = tuple((96 * term, distance * term) for term in range(terms))
     gemm = replace(_gemm(52, 96, 96), term_offsets=offsets, packs_per_product=0)
     assert (select(gemm, TARGETS["avx2"]).prefetch.b_steps > 0) is prefetches
