@@ -286,3 +286,30 @@ define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
     c = np.zeros((64, 64), np.int32)
     Machine(lower(parse(text), "amx", options=options)).call("f", c, a, b)
     np.testing.assert_array_equal(c, 1000 // 128)
+
+
+def test_names_of_blocks_stay_short_enough_for_llvm() -> None:
+    """Four hundred carried tensors, each with a copy that is inlined: LLVM cut the names of the blocks between them."""
+    count, numbers = 400, range(400)
+    label = "n" * 1015
+    lines = [f"define void @f(ptr noalias %x, ptr noalias %y) {{\n{label}:"]
+    lines += [f"  %p{i} = getelementptr float, ptr %x, i64 {i * 512}" for i in numbers]
+    lines += [f"  %i{i} = load <512 x float>, ptr %p{i}" for i in numbers]
+    lines += [f"  br label %loop\nloop:\n  %k = phi i32 [ 0, %{label} ], [ %next, %loop ]"]
+    lines += [f"  %a{i} = phi <512 x float> [ %i{i}, %{label} ], [ %b{i}, %loop ]" for i in numbers]
+    lines += [f"  %b{i} = fadd <512 x float> %a{i}, %a{(i + 1) % count}" for i in numbers]
+    lines += [
+        "  %next = add i32 %k, 1\n  %again = icmp slt i32 %next, 2\n  br i1 %again, label %loop, label %exit\nexit:"
+    ]
+    lines += [
+        f"  %q{i} = getelementptr float, ptr %y, i64 {i * 512}\n  store <512 x float> %b{i}, ptr %q{i}" for i in numbers
+    ]
+    shape = "<1 x i32> <i32 512>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
+    lines += [
+        f"  %t = call token @llvm.tensor.typeinfo(<512 x float> %b0, {shape})",
+        "  call void @llvm.tensor.store(ptr %y, token %t, <1 x i32> zeroinitializer)\n  ret void\n}\n",
+    ]
+    x = np.random.default_rng(5).integers(-9, 10, (count, 512)).astype(np.float32)
+    y = np.zeros_like(x)
+    tlx.compile("\n".join(lines), "generic").f(x, y)
+    assert np.array_equal(y, x + 2 * np.roll(x, -1, axis=0) + np.roll(x, -2, axis=0))

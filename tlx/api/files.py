@@ -160,17 +160,19 @@ def translation(
     return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
 
 
-def translation_of_binary(data: bytes, path: str, reading: InputFormat = FORMAT_BY_NAME) -> str | None:
-    """The TLX IR of a file that a front end reads as bytes, such as a model; None if none does.
+def translation_except(
+    language: str, data: bytes, path: str, threads: Threads | GridUnit, reading: InputFormat = FORMAT_BY_NAME
+) -> str | None:
+    """The TLX IR of a file in any language but this one, or of a model; None if it is in this one, or LLVM IR.
 
     Raises:
         UsageError: The language is unknown.
         TlxError: The front end rejects the file.
     """
     front_end = _front_end(path, data, reading)
-    if front_end is None or not hasattr(front_end, "READ"):
+    if front_end is None or language == front_end.LANGUAGE:
         return None
-    return str(front_end.READ(data, display_name(path)))
+    return str(translation(data, path, threads, reading))
 
 
 def ir_name(path: str, reading: InputFormat = FORMAT_BY_NAME) -> str:

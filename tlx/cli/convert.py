@@ -48,10 +48,12 @@ def translate(
     if reading.language in ("ll", "ir"):
         raise UsageError(f"tlx translate reads the tensor language and models, not '{reading.language}'")
     data = files.read_bytes(file)
-    if (translation := files.translation_of_binary(data, file, reading)) is not None:
+    if (translation := files.translation_except("tl", data, file, threads, reading)) is not None:
         if emit != "ll" or typed_pointers:
             wrong = "--typed-pointers" if typed_pointers else f"--emit={emit}"
-            raise UsageError(f"{wrong} is for the tensor language; a model is written as --emit=ll", name=name)
+            raise UsageError(
+                f"{wrong} is for the tensor language; other languages and models are written as --emit=ll", name=name
+            )
         files.write_output(output, translation)
         return
     text = files.decode(data, name, hint="")

@@ -18,6 +18,8 @@ from tlx.ir.types import FunctionType, Type
 from tlx.ir.values import Local
 
 _UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
+_LONGEST_STEM: Final = 1000
+"""LLVM cuts names of local values after 1024 characters: two that differ only there are one."""
 
 
 @dataclass(eq=False)
@@ -41,8 +43,8 @@ class NameScope:
 
 @lru_cache(maxsize=4096)
 def _plain(stem: str) -> str:
-    """A stem, changed to a name that needs no quotes."""
-    stem = stem.strip('"')
+    """A stem, changed to a name that needs no quotes, with space for a number."""
+    stem = stem.strip('"')[:_LONGEST_STEM]
     return stem if _UNQUOTED.fullmatch(stem) else "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
 
 

@@ -16,6 +16,7 @@ from tlx.ir.rewrite import set_operand, split_block
 from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 
+_RESTS: Final = re.compile(r"(\.rest(\.\d+)?)+$")
 LOCAL_NAME: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
 
 
@@ -53,7 +54,7 @@ def inline_call(caller: Function, block: Block, call: Instruction, callee: Funct
 
 
 def _stem(block: Block) -> str:
-    return "entry" if block.name.isdecimal() else block.name.removesuffix(".rest")
+    return "entry" if block.name.isdecimal() else _RESTS.sub("", block.name)
 
 
 def _names(caller: Function, block: Block, call: Instruction, callee: Function) -> dict[str, Value]:

@@ -40,6 +40,10 @@ class LLVMCrashError(TlxError):
     """LLVM ended its process instead of replying: by a fatal error or a crash."""
 
 
+class LLVMCancelledError(Exception):
+    """A request was cancelled, or LLVM was closed while it ran."""
+
+
 class LLVMRejectedError(Exception):
     """LLVM rejects a module.
 
@@ -130,6 +134,7 @@ class LLVMProcess:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
+        self._running: threading.Event | None = None
         self._owner = os.getpid()
         with _starting:
             _processes.add(self)
@@ -140,19 +145,40 @@ class LLVMProcess:
         with self._lock:
             self._connect()
 
-    def ask(self, request: str, data: str | bytes, **arguments: Any) -> bytes:
+    def ask(
+        self, request: str, data: str | bytes, *, cancelled: threading.Event | None = None, **arguments: Any
+    ) -> bytes:
         """Send a request with a text or bitcode to LLVM; returns the result.
+
+        Args:
+            request: What to do.
+            data: The text or bitcode.
+            cancelled: Identifies the request to `cancel`, which sets it.
+            arguments: Arguments of the request.
 
         Raises:
             LLVMRejectedError: LLVM rejects it.
+            LLVMCancelledError: The request was cancelled, or LLVM closed.
             LLVMCrashError: LLVM ended the process, or took too long.
         """
         self._check_owner()
         with self._lock:
-            return self._request(request, data, arguments, retry=True)
+            self._running = cancelled
+            try:
+                return self._request(request, data, arguments, retry=True)
+            finally:
+                self._running = None
+
+    def cancel(self, cancelled: threading.Event) -> None:
+        """Cancel a request, whether it waits or runs; another one that has begun meanwhile is repeated."""
+        self._check_owner()
+        cancelled.set()
+        connection = self._connection
+        if connection is not None and self._running is cancelled:
+            connection.child.kill()
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and the request that it serves, if any."""
         self._check_owner()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -162,6 +188,7 @@ class LLVMProcess:
         """In a forked process: leave the running LLVM to the parent."""
         connection, self._connection = self._connection, None
         self._lock = threading.Lock()  # another thread of the parent may hold the old one
+        self._running = None
         self._owner = os.getpid()
         if connection is not None:
             connection.detach()
@@ -182,6 +209,8 @@ class LLVMProcess:
         return connection
 
     def _request(self, do: str, data: str | bytes, arguments: dict[str, Any], *, retry: bool) -> bytes:
+        if self._running is not None and self._running.is_set():
+            raise LLVMCancelledError
         connection = self._connect()
         try:
             number = next(self._numbers)
@@ -196,6 +225,8 @@ class LLVMProcess:
         except BaseException:
             self.close()  # interrupted: the reply to this request must not be taken for that to the next
             raise
+        if self._connection is not connection:
+            raise LLVMCancelledError
         output = connection.error_output()
         self.close()
         if retry and status in _EXTERNAL_ENDS:

@@ -162,16 +162,24 @@ class DeferredVerification:
     def __init__(self, module: Module) -> None:
         text = str(module)
         self._accepted = False
+        self._cancelled = threading.Event()
         self._thread: threading.Thread | None = threading.Thread(target=self._verify, args=(text,), daemon=True)
         try:
             self._thread.start()
         except RuntimeError:
             self._thread = None
             self._verify(text)
+        except BaseException:
+            self.cancel()
+            raise
 
     def _verify(self, text: str) -> None:
         with contextlib.suppress(Exception):  # not accepted: who verifies the text again gets the error
-            self._accepted = verify(text) is None
+            self._accepted = verify(text, self._cancelled) is None
+
+    def cancel(self) -> None:
+        """End the verification: the next request to LLVM need not wait for it."""
+        llvm().cancel(self._cancelled)
 
     def is_accepted(self) -> bool:
         """Wait for the verification; whether LLVM accepts the module, without a crash."""
@@ -186,21 +194,26 @@ def _cause(error: TlxError, source: Source) -> TlxError:
     return root_cause(error, source) if isinstance(error, ParseError) else error
 
 
-def verify(text: str) -> Rejection | None:
+def verify(text: str, cancelled: threading.Event | None = None) -> Rejection | None:
     """Have LLVM verify a text: None if it accepts the text.
 
     Spellings of older LLVMs that the current one cannot read (`inrange` before an index, `byval` without a type) are
     replaced in a copy, with the same columns where that is possible.
 
+    Args:
+        text: The text.
+        cancelled: Identifies the request, to cancel it.
+
     Raises:
         LLVMCrashError: LLVM crashed.
+        LLVMCancelledError: The request was cancelled.
     """
     text = escape_nul(text)
     try:
-        llvm().ask("check", text)
+        llvm().ask("check", text, cancelled=cancelled)
     except LLVMRejectedError as rejected:
         upgraded = upgrade_ir(text) if rejected.kind == "parse" else text
-        return verify(upgraded) if upgraded != text else _rejection(rejected, text)
+        return verify(upgraded, cancelled) if upgraded != text else _rejection(rejected, text)
     return None
 
 

@@ -248,6 +248,9 @@ class Options:
             mistake = None if value == default else setting.mistake(value)
             if mistake is not None:
                 raise UsageError(f"invalid value for '{name}': {mistake}")
+        if not callable(self.knobs):
+            expected = "a function from a KnobQuery to Knobs, such as FixedKnobs(parse_knobs('kc=512'))"
+            raise UsageError(f"invalid value for 'knobs': expected {expected}, got {self.knobs!r}")
         if not self.stages:
             last = self.stop_after or STAGE_NAMES[-1]
             raise UsageError(f"no stage is left to run: --start-after={self.start_after} with --stop-after={last}")

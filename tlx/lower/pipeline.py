@@ -124,13 +124,17 @@ def _lowered(module: Module, context: LoweringContext, options: Options, *, is_c
     remarks = len(options.remarks.items)
     verifications: list[DeferredVerification] | None = [] if is_compiled and options.verify_each is None else None
     try:
-        lowered = _run_steps(module, context, options, verifications)
-    except Exception:
-        if _are_accepted(verifications):
-            raise
-    else:
-        if _are_accepted(verifications):
-            return lowered
+        try:
+            lowered = _run_steps(module, context, options, verifications)
+        except Exception:
+            if _are_accepted(verifications):
+                raise
+        else:
+            if _are_accepted(verifications):
+                return lowered
+    finally:  # after an interrupt or a rejection, others may still run
+        for verification in verifications or ():
+            verification.cancel()
     options.remarks.truncate(remarks)
     context = LoweringContext(context.target, options, _run_kernel)
     return _run_steps(parse(module.source.text, module.source.name), context, options, None)

@@ -442,6 +442,8 @@ class KernelCosts:
         transposed_store: To store a register of a tile column by column: in halves of cache lines, and in parts that
             cross them.
         copied_column: To copy a column of a tile's rows of A: in equal parts of cache lines, and across them.
+        transposed_a: Of an element of a column-major A that is packed for dot products: 0.7 to 1.3 (bytes and bfloat,
+            AVX-512, Xeon 6/167/1, 2026-11-30).
         call: Of the kernel's call and loops.
         packed: To pack a register.
         packed_from_far: Additional cycles if it misses the first-level cache.
@@ -467,6 +469,7 @@ class KernelCosts:
     full_registers: float = 1.03
     transposed_store: tuple[float, float] = (12.0, 30.0)
     copied_column: tuple[float, float] = (3.0, 7.0)
+    transposed_a: float = 0.9
     call: float = 20
     packed: float = 4
     packed_from_far: float = 6

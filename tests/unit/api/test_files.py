@@ -7,14 +7,18 @@ import os
 import stat
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tlx.api import files
 from tlx.api.files import InputFormat
+from tlx.cli.convert import translate
 from tlx.diagnostics import TlxError, UsageError
+from tlx.lower import pipeline
 
 
 def test_text_keeps_its_newlines(tmp_path: Path) -> None:
@@ -193,3 +197,20 @@ def test_all_commands_with_inputs_take_a_language() -> None:
         )
         spelled = {spelling for parameter in command.params for spelling in parameter.opts}
         assert {"-x", "--std"} <= spelled or not reads, f"tlx {name}"
+
+
+def test_translate_reads_the_files_of_added_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def translated(text: str, _filename: str, _threads: str, _std: str) -> str:
+        return f"define i32 @f() {{\n  ret i32 {text.strip()}\n}}\n"
+
+    added = SimpleNamespace(
+        LANGUAGE="number", TITLE="numbers", STANDARDS=("1",), SUFFIXES=(".number",), OPENINGS=(), TRANSLATE=translated
+    )
+    known = pipeline.front_ends()
+    monkeypatch.setattr(pipeline, "front_ends", lambda: (*known, added))
+    (path := tmp_path / "seven.number").write_text("7\n")
+    CliRunner().invoke(translate, [str(path), "-o", str(out := tmp_path / "seven.ll")], catch_exceptions=False)
+    assert out.read_text() == translated("7", "", "", "")
+    refused = CliRunner().invoke(translate, [str(path), "--emit=v2"])
+    assert isinstance(refused.exception, UsageError)
+    assert "other languages and models are written as --emit=ll" in refused.exception.message

@@ -49,11 +49,16 @@ def ask(number: int) -> None:
 
 
 def llvm_child() -> int:
-    """The process of LLVM that this process runs: a child with a command line of LLVM's service."""
+    """The process of LLVM that this process runs."""
+    (service,) = llvm_children()
+    return service
+
+
+def llvm_children() -> list[int]:
+    """Processes of LLVM that this process runs: children with a command line of LLVM's service."""
     tasks = Path("/proc/self/task").glob("*/children")
     children = [int(child) for task in tasks for child in task.read_text().split()]
-    (service,) = [child for child in children if b"service.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    return service
+    return [child for child in children if b"service.py" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def requests_pipe(child: int) -> int:
@@ -213,6 +218,44 @@ def kills() -> None:
     running = llvm_child()
     os.kill(running, signal.SIGSTOP)
     threading.Timer(0.3, os.kill, (running, signal.SIGKILL)).start()
+    ask(4)
+    say("right")
+
+
+def interrupts() -> None:
+    """An interrupt while LLVM, which is stopped, verifies in another thread; then a close while it does."""
+    ask(1)
+    main = threading.main_thread()
+    square = SQUARE + "".join(SQUARE.replace("@f", f"@f{n}") for n in range(200))
+
+    def interrupt() -> None:
+        while threading.active_count() < 3:
+            time.sleep(0.001)
+        os.kill(llvm_child(), signal.SIGSTOP)
+        time.sleep(0.5)
+        signal.pthread_kill(main.ident or 0, signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    try:
+        tlx.compile(square, "generic")
+    except KeyboardInterrupt:
+        say("interrupted")
+    watcher.join()
+    ask(2)
+    running = llvm_child()
+    os.kill(running, signal.SIGSTOP)
+
+    def closed() -> None:
+        with contextlib.suppress(Exception):
+            ask(3)
+
+    asking = threading.Thread(target=closed)
+    asking.start()
+    time.sleep(0.3)
+    llvm().close()
+    asking.join()
+    say("restarted", bool(llvm_children()))
     ask(4)
     say("right")
 

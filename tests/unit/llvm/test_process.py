@@ -55,6 +55,10 @@ def test_a_killed_process_is_restarted() -> None:
     assert printed("kills") == ["right"]
 
 
+def test_requests_after_an_interrupt_do_not_wait_for_verifying_threads() -> None:
+    assert printed("interrupts") == ["interrupted", "restarted False", "right"]
+
+
 def test_an_answer_to_another_request_is_an_error() -> None:
     child, error, last = printed("strangers")
     assert (child, last) == ("child True", "right")

@@ -37,6 +37,11 @@ def message_of(*arguments: str) -> str:
     return ""
 
 
+def test_knobs_in_the_spelling_of_the_command_line_give_an_error() -> None:
+    with pytest.raises(UsageError, match=r"invalid value for 'knobs': .*parse_knobs\('kc=512'\).*, got 'kc=256'"):
+        tlx.compile(PLAIN, knobs="kc=256")
+
+
 def test_every_option_is_one_of_the_command_line() -> None:
     flags = {flag for parameter in lower.params for flag in (*parameter.opts, *parameter.secondary_opts)}
     assert flags >= {flag for setting, _ in SETTINGS.values() for flag in setting.flag.split("/")}

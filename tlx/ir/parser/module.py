@@ -74,7 +74,7 @@ def parse(
     Raises:
         ParseError: The text is not LLVM assembly; text that is not parsed is not checked.
     """
-    source = Source(filename, text)
+    source = Source(filename, with_one_spelling(text))
     parser = _ModuleParser(source, is_parsed or needs_lowering, duplicates=duplicates, outline=outline)
     try:
         with without_collection():
@@ -91,6 +91,27 @@ def parse_fully(text: str, filename: str = "<string>") -> Module:
 def has_tensors(text: str) -> bool:
     """Whether a text mentions a tensor intrinsic."""
     return _TENSOR.search(text) is not None
+
+
+_WORD_NAME: Final = r"[-a-zA-Z$._][-a-zA-Z$._0-9]*"
+_QUOTED_NAMES: Final = re.compile(rf'[%@$]"({_WORD_NAME})"|^"({_WORD_NAME})":', re.MULTILINE)
+_UNQUOTED_NAMES: Final = re.compile(rf"[%@$]({_WORD_NAME})|^({_WORD_NAME}):", re.MULTILINE)
+
+
+def with_one_spelling(text: str) -> str:
+    """The text with one spelling of each name: `%"x"` becomes `%x`, and two blanks, if both occur.
+
+    Lines and columns stay as they are.
+    """
+    if '%"' not in text and '@"' not in text:
+        return text
+    quoted = {"".join(names) for names in _QUOTED_NAMES.findall(text)}
+    both = quoted and quoted.intersection("".join(names) for names in _UNQUOTED_NAMES.findall(text))
+
+    def unquoted(match: re.Match[str]) -> str:
+        return match[0].replace('"', "") + "  " if (match[1] or match[2]) in both else match[0]
+
+    return _QUOTED_NAMES.sub(unquoted, text) if both else text
 
 
 _MARKS: Final = ('"tlx-stage"=', '"tlx-block"=')  # kernels, and functions for one thread of a grid

@@ -21,7 +21,7 @@ from typing import Final
 from tlx.ir.builder import Builder, as_value, new_function, partition
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, Type, VectorType, bytes_of
+from tlx.ir.types import I8, I16, I64, VOID, ArrayType, FunctionType, PointerType, Type, VectorType, bytes_of
 from tlx.ir.values import Global, Keyword, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE, TARGET_ATTRIBUTE
 from tlx.lower.memory.allocation import (
@@ -85,9 +85,17 @@ def kernel_scalar(b: Builder, scalar: Value) -> Value:
 
 
 def call_function(b: Builder, callee: Function, args: Sequence[Value]) -> None:
-    """Call a function of the module that returns nothing."""
+    """Call a function of the module that returns nothing; pointers become those in its parameters' address spaces."""
+    args = [_in_space_of(b, p.type, a) for p, a in zip(callee.arguments, args, strict=True)]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)
+
+
+def _in_space_of(b: Builder, to: Type, value: Value) -> Value:
+    type_ = value.type
+    if isinstance(type_, PointerType) and isinstance(to, PointerType) and type_.addrspace != to.addrspace:
+        return b.cast("addrspacecast", value, PointerType(type_.pointee, to.addrspace))
+    return value
 
 
 PART_SUFFIX: Final = ".part"

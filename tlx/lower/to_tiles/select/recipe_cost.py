@@ -258,6 +258,8 @@ def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
         return gemm.k * copied_a_cycles(
             target.core, gemm.m, recipe.tile.mr, max(1, target.caches.line // 2 // bytes_of(recipe.mma.operand_a))
         )
+    if not gemm.a.is_row_major:
+        return gemm.m * gemm.k * target.core.costs.transposed_a
     return gemm.m * -(-gemm.k * bits_of(recipe.mma.operand_a) // (8 * target.vector_bytes)) * target.core.costs.packed
 
 
