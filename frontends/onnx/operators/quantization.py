@@ -43,7 +43,11 @@ def _at_axis(v: Tensor, axis: int, rank: int) -> list[int]:
     return [v.shape[0] if d == axis else 1 for d in range(rank)]
 
 
-@operator("DequantizeLinear", note="integers of 4 and 2 bits only as constants, no floats of 4 bits")
+@operator(
+    "DequantizeLinear",
+    "com.microsoft.DequantizeLinear",
+    note="integers of 4 and 2 bits only as constants, no floats of 4 bits",
+)
 def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`(x - zero point) * scale`."""
     number = node.integer("output_dtype", 0)
@@ -58,7 +62,7 @@ def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Te
     return t.convert(t.multiply(wide, t.convert(factor, np.float32)), to)
 
 
-@operator("QuantizeLinear", note="to integers of 8 and 16 bits, and 8-bit floats")
+@operator("QuantizeLinear", "com.microsoft.QuantizeLinear", note="to integers of 8 and 16 bits, and 8-bit floats")
 def quantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`x / scale`, rounded to even, plus the zero point, saturated; a float has no zero point but 0."""
     number = node.integer("output_dtype", 0)
@@ -112,7 +116,7 @@ def _is_zero(x: Tensor) -> bool:
     return isinstance(x, np.ndarray) and not x.any()
 
 
-def _matmul(t: Tensors, x: Tensor, y: Tensor, zeros: Sequence[Tensor | None]) -> Tensor:
+def integer_matmul(t: Tensors, x: Tensor, y: Tensor, zeros: Sequence[Tensor | None]) -> Tensor:
     """The product of two tensors of 8-bit integers with zero points, in int32."""
     a, p = _signed(t, x, zeros[0])
     b, q = _signed(t, y, zeros[1])
@@ -175,7 +179,7 @@ def _inside(node: Node, shape: Sequence[int], w: Array) -> Array:
 def quantized_product(t: Tensors, x: Tensor, w: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
     """The product with a quantized matrix, computed in 8 bits."""
     stored, factor, point = _quantized(t, x)
-    sums = _matmul(t, stored, w, (point, None if zero is None else t.reshape(zero, zero.shape[-1:])))
+    sums = integer_matmul(t, stored, w, (point, None if zero is None else t.reshape(zero, zero.shape[-1:])))
     return t.multiply(t.convert(sums, np.float32), t.multiply(factor, scale))
 
 
@@ -185,7 +189,7 @@ def matmul_integer(
 ) -> Tensor:
     """A product of 8-bit integers, in int32."""
     _ = node
-    return _matmul(t, x, y, (x_zero, y_zero))
+    return integer_matmul(t, x, y, (x_zero, y_zero))
 
 
 @operator("ConvInteger")
@@ -196,7 +200,7 @@ def conv_integer(
     return _conv(t, node, x, w, (x_zero, w_zero))
 
 
-def _requantized(t: Tensors, x: Tensor, scales: Sequence[Tensor], zero: Tensor, axis: int | None) -> Tensor:
+def requantized(t: Tensors, x: Tensor, scales: Sequence[Tensor], zero: Tensor, axis: int | None) -> Tensor:
     """Sums of products with the scale of the result: `x * (scale * scale / scale)`, plus a zero point."""
     first, second, result = (t.convert(s, np.float32) for s in scales)
     factor = t.divide(t.multiply(first, second), result)
@@ -223,7 +227,7 @@ def qlinear_matmul(
 ) -> Tensor:
     """A product of quantized tensors, quantized."""
     _ = node
-    return _requantized(t, _matmul(t, x, y, (x_zero, y_zero)), (x_scale, y_scale, scale), zero, None)
+    return requantized(t, integer_matmul(t, x, y, (x_zero, y_zero)), (x_scale, y_scale, scale), zero, None)
 
 
 @operator("QLinearConv")
@@ -244,4 +248,4 @@ def qlinear_conv(
     sums = _conv(t, node, x, w, (x_zero, w_zero))
     if bias is not None:
         sums = t.add(sums, t.reshape(bias, _at_axis(bias, 1, len(x.shape))))
-    return _requantized(t, sums, (x_scale, w_scale, scale), zero, 1)
+    return requantized(t, sums, (x_scale, w_scale, scale), zero, 1)
