@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.frontends.onnx.model import Array, Node, element_type, type_name
+from tlx.frontends.onnx.operators.activations import softmax_along
 from tlx.frontends.onnx.operators.convolution import borders, convolved, spatial
+from tlx.frontends.onnx.operators.pooling import average_pool
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float, small_float_of
@@ -116,7 +118,7 @@ def _is_zero(x: Tensor) -> bool:
     return isinstance(x, np.ndarray) and not x.any()
 
 
-def integer_matmul(t: Tensors, x: Tensor, y: Tensor, zeros: Sequence[Tensor | None]) -> Tensor:
+def _matmul(t: Tensors, x: Tensor, y: Tensor, zeros: Sequence[Tensor | None]) -> Tensor:
     """The product of two tensors of 8-bit integers with zero points, in int32."""
     a, p = _signed(t, x, zeros[0])
     b, q = _signed(t, y, zeros[1])
@@ -179,7 +181,7 @@ def _inside(node: Node, shape: Sequence[int], w: Array) -> Array:
 def quantized_product(t: Tensors, x: Tensor, w: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
     """The product with a quantized matrix, computed in 8 bits."""
     stored, factor, point = _quantized(t, x)
-    sums = integer_matmul(t, stored, w, (point, None if zero is None else t.reshape(zero, zero.shape[-1:])))
+    sums = _matmul(t, stored, w, (point, None if zero is None else t.reshape(zero, zero.shape[-1:])))
     return t.multiply(t.convert(sums, np.float32), t.multiply(factor, scale))
 
 
@@ -189,7 +191,7 @@ def matmul_integer(
 ) -> Tensor:
     """A product of 8-bit integers, in int32."""
     _ = node
-    return integer_matmul(t, x, y, (x_zero, y_zero))
+    return _matmul(t, x, y, (x_zero, y_zero))
 
 
 @operator("ConvInteger")
@@ -200,7 +202,7 @@ def conv_integer(
     return _conv(t, node, x, w, (x_zero, w_zero))
 
 
-def requantized(t: Tensors, x: Tensor, scales: Sequence[Tensor], zero: Tensor, axis: int | None) -> Tensor:
+def _requantized(t: Tensors, x: Tensor, scales: Sequence[Tensor], zero: Tensor, axis: int | None) -> Tensor:
     """Sums of products with the scale of the result: `x * (scale * scale / scale)`, plus a zero point."""
     first, second, result = (t.convert(s, np.float32) for s in scales)
     factor = t.divide(t.multiply(first, second), result)
@@ -227,7 +229,7 @@ def qlinear_matmul(
 ) -> Tensor:
     """A product of quantized tensors, quantized."""
     _ = node
-    return requantized(t, integer_matmul(t, x, y, (x_zero, y_zero)), (x_scale, y_scale, scale), zero, None)
+    return _requantized(t, _matmul(t, x, y, (x_zero, y_zero)), (x_scale, y_scale, scale), zero, None)
 
 
 @operator("QLinearConv")
@@ -248,4 +250,106 @@ def qlinear_conv(
     sums = _conv(t, node, x, w, (x_zero, w_zero))
     if bias is not None:
         sums = t.add(sums, t.reshape(bias, _at_axis(bias, 1, len(x.shape))))
-    return requantized(t, sums, (x_scale, w_scale, scale), zero, 1)
+    return _requantized(t, sums, (x_scale, w_scale, scale), zero, 1)
+
+
+# Operators of onnxruntime's quantizer: computed in float32, between `DequantizeLinear` and `QuantizeLinear` ---------
+
+
+@operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def qlinear_binary(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
+) -> Tensor:
+    """The sum or product of quantized tensors, quantized."""
+    a, b = dequantize_linear(t, node, x, x_scale, x_zero), dequantize_linear(t, node, y, y_scale, y_zero)
+    result = t.add(a, b) if node.operator.endswith("Add") else t.multiply(a, b)
+    return quantize_linear(t, node, result, scale, zero)
+
+
+@operator("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
+def qlinear_unary(
+    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
+    """A function of a quantized tensor, quantized."""
+    wide = dequantize_linear(t, node, x, x_scale, x_zero)
+    if node.operator.endswith("Sigmoid"):
+        result = t.unary("sigmoid", wide)
+    else:
+        result = t.where(t.compare("ge", wide, 0), wide, t.multiply(wide, node.number("alpha", 0.01)))
+    return quantize_linear(t, node, result, scale, zero)
+
+
+@operator("com.microsoft.QLinearSoftmax")
+def qlinear_softmax(
+    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
+    """Softmax of a quantized tensor, quantized; `opset` says over which dimensions."""
+    wide = dequantize_linear(t, node, x, x_scale, x_zero)
+    axis = t.axis(node.integer("axis", -1), len(x.shape))
+    return quantize_linear(t, node, softmax_along(t, wide, axis, node.integer("opset", 13)), scale, zero)
+
+
+@operator("com.microsoft.QLinearConcat")
+def qlinear_concat(t: Tensors, node: Node, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+    """Quantized tensors, each with scale and zero point, one after the other, quantized."""
+    if not operands or len(operands) % 3:
+        raise node.error("needs a scale and a zero point after each tensor")
+    parts = [
+        dequantize_linear(t, node, *tensor)
+        for tensor in zip(operands[::3], operands[1::3], operands[2::3], strict=True)
+    ]
+    joined = t.concatenate(parts, t.axis(node.integer("axis", 0), len(parts[0].shape)))
+    return quantize_linear(t, node, joined, scale, zero)
+
+
+@operator(
+    "com.microsoft.QLinearAveragePool",
+    "com.microsoft.QLinearGlobalAveragePool",
+    note="channels are the second dimension",
+)
+def qlinear_average_pool(
+    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
+    """Means of a quantized tensor, quantized."""
+    if node.integer("channels_last", 0):
+        raise node.error("channels_last=1 is not supported")
+    wide = dequantize_linear(t, node, x, x_scale, x_zero)
+    if node.operator.endswith("GlobalAveragePool"):
+        mean: Tensor = t.graph.mean(t.value(wide), range(2, len(x.shape)), keep=True)
+    else:
+        mean = average_pool(t, node, wide)
+    return quantize_linear(t, node, mean, scale, zero)
+
+
+@operator("com.microsoft.QGemm")
+def quantized_gemm(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    zero: Tensor | None = None,
+) -> Tensor:
+    """`alpha (x @ y + bias)` of quantized matrices; quantized, if there is a scale for that."""
+    a, b = (t.transpose(v, (1, 0)) if node.integer(name, 0) else v for v, name in ((x, "transA"), (y, "transB")))
+    sums = _matmul(t, a, b, (x_zero, y_zero))
+    if bias is not None:
+        sums = t.add(sums, bias)
+    x_scale = t.multiply(x_scale, node.number("alpha", 1.0))
+    if scale is None or zero is None:
+        return t.multiply(t.convert(sums, np.float32), t.multiply(x_scale, y_scale))
+    return _requantized(t, sums, (x_scale, y_scale, scale), zero, None)
