@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -33,9 +34,10 @@ _KEYS: Final = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "uns
 def jit(
     function: Callable[..., Any] | None = None,
     *,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
     target: Target | str = "native",
     **settings: Any,
 ) -> Any:
@@ -47,10 +49,12 @@ def jit(
 
     Args:
         function: The function; None to use `jit` as a decorator with options.
-        static_argnums: Positions of arguments that are constants of the program, and hashable.
-        static_argnames: Names of such arguments.
+        static_argnums: Positions of arguments that are constants of the program, and hashable; negative ones count from
+            the last argument. As in `jax.jit`, such an argument may also be passed by name.
+        static_argnames: Names of such arguments, which may also be passed by position.
         donate_argnums: Positions of arguments whose memory results may take: numpy arrays among their leaves are
             overwritten, and must not be used after the call.
+        donate_argnames: Names of such arguments.
         target: The machine to aim at, which must be this one.
         **settings: As for `tlx.compile`: `threads="openmp"`, `cache=True`, ...
     """
@@ -60,11 +64,13 @@ def jit(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
             target=target,
             **settings,
         )
-    donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    return Jitted(function, static_argnums, static_argnames, donated, target, settings)
+    static = _Selection.of(function, static_argnums, static_argnames)
+    donated = _Selection.of(function, donate_argnums, donate_argnames)
+    return Jitted(function, static, donated, target, settings)
 
 
 def lower(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
@@ -114,13 +120,48 @@ class _Compiled:
         return self.tree.unflatten([_result(a, type_) for a, type_ in zip(arrays, self.outputs, strict=True)])
 
 
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # of some functions written in C
+        return []
+
+
 def _takes(function: Callable[..., Any], name: str) -> bool:
     """Whether a function may be passed an argument by a name."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of some functions written in C
-        return False
-    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in _parameters(function))
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """Some arguments of a function, however a call passes them.
+
+    Attributes:
+        numbers: Their positions; negative ones count from the last positional argument of a call.
+        names: Their names.
+    """
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], numbers: int | Sequence[int] | None, names: str | Sequence[str] | None
+    ) -> _Selection:
+        """The arguments at positions or of names; as in `jax.jit`, what is None follows from the other."""
+        positional = [p.name for p in _parameters(function) if p.kind <= p.POSITIONAL_OR_KEYWORD]
+        given_numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers or ())
+        given_names = (names,) if isinstance(names, str) else tuple(names or ())
+        if numbers is None:
+            return cls(tuple(positional.index(name) for name in given_names if name in positional), given_names)
+        if names is None:
+            count = len(positional)
+            given_names = tuple(positional[k] for k in given_numbers if -count <= k < count)
+        return cls(given_numbers, given_names)
+
+    def positions(self, count: int) -> set[int]:
+        """Which of the positional arguments of a call they are, if it has so many."""
+        return {k + count if k < 0 else k for k in self.numbers}
 
 
 class Jitted:
@@ -129,27 +170,27 @@ class Jitted:
     def __init__(
         self,
         function: Callable[..., Any],
-        static_argnums: int | Sequence[int],
-        static_argnames: str | Sequence[str],
-        donated: tuple[int, ...],
+        static: _Selection,
+        donated: _Selection,
         target: Target | str,
         settings: dict[str, Any],
     ) -> None:
         jax = _jax()
         update_wrapper(self, function)
-        self._traced = jax.jit(function, static_argnums=static_argnums, static_argnames=static_argnames)
-        self._static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
-        self._static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+        self._traced = jax.jit(function, static_argnums=static.numbers, static_argnames=static.names)
+        self._static = static
         self._order = [name for name in CallOrder.__annotations__ if not _takes(function, name)]
         self._donated = donated
         self._target = target
         self._settings = settings
         self._compiled: dict[Hashable, _Compiled] = {}
+        self._compiling = RLock()
         self._flatten = jax.tree_util.tree_flatten
+        self._tracer = jax.core.Tracer
         self._config = jax.config
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """The results.
+        """The results; while JAX traces another function, the values of the operations there.
 
         Args:
             *arguments: The arguments.
@@ -161,36 +202,46 @@ class Jitted:
         """
         order = cast("CallOrder", {name: named.pop(name) for name in self._order if name in named})
         leaves, key = self._signature(arguments, named)
+        if any(isinstance(leaf, self._tracer) for leaf in leaves):
+            return self._traced(*arguments, **named)
         try:
             hash(key)
         except TypeError as error:
             raise UsageError(f"a static argument of {self._traced.__name__} is not a constant: {error}") from None
         if key not in self._compiled:
-            self._compiled[key] = self._compile(arguments, named)
+            with self._compiling:  # other threads wait instead of compiling the same
+                if key not in self._compiled:
+                    self._compiled[key] = self._compile(arguments, named)
         return self._compiled[key](leaves, order)
 
     def lower(self, *arguments: Any, **named: Any) -> str:
         """The TLX IR for arguments of these shapes and types."""
         return self._graph(arguments, named).graph.text()
 
-    def _donated_leaves(self, arguments: Sequence[Any]) -> set[int]:
+    def _dynamic(self, arguments: Sequence[Any], named: dict[str, Any]) -> tuple[dict[int, Any], dict[str, Any]]:
+        """The arguments that are not static, by position and by name."""
+        static = self._static.positions(len(arguments))
+        by_position = {k: a for k, a in enumerate(arguments) if k not in static}
+        return by_position, {k: named[k] for k in sorted(named) if k not in self._static.names}
+
+    def _donated_leaves(self, arguments: Sequence[Any], named: dict[str, Any]) -> set[int]:
         """The numbers of the leaves of donated arguments."""
+        by_position, by_name = self._dynamic(arguments, named)
+        donated = {*self._donated.positions(len(arguments)), *self._donated.names}
         leaves: set[int] = set()
         count = 0
-        for k, argument in enumerate(arguments):
-            if k not in self._static:
-                size = len(self._flatten(argument)[0])
-                leaves.update(range(count, count + size) if k in self._donated else ())
-                count += size
+        for k, argument in [*by_position.items(), *by_name.items()]:
+            size = len(self._flatten(argument)[0])
+            leaves.update(range(count, count + size) if k in donated else ())
+            count += size
         return leaves
 
     def _signature(self, arguments: Sequence[Any], named: dict[str, Any]) -> tuple[list[Any], Hashable]:
         """The leaves of the arguments, and what determines the program."""
-        dynamic = [a for k, a in enumerate(arguments) if k not in self._static]
-        by_name = {k: a for k, a in named.items() if k not in self._static_names}
-        constants = tuple((k, arguments[k]) for k in sorted(self._static) if k < len(arguments))
-        constants += tuple(sorted((k, a) for k, a in named.items() if k in self._static_names))
-        leaves, tree = self._flatten((dynamic, by_name))
+        by_position, by_name = self._dynamic(arguments, named)
+        constants = tuple((k, a) for k, a in enumerate(arguments) if k not in by_position)
+        constants += tuple((k, named[k]) for k in sorted(named) if k not in by_name)
+        leaves, tree = self._flatten((list(by_position.values()), by_name))
         return leaves, (tree, constants, tuple(map(_leaf_key, leaves)), self._config.jax_enable_x64)
 
     def _compile(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Compiled:
@@ -208,7 +259,7 @@ class Jitted:
         translation = Translation(program.functions, graph, RULES, REFUSED, has_weights=True)
         constants = len(program.constants)
         types = main.types[constants:]
-        places = _places(self._donated_leaves(arguments), program.inputs, types, main.results)
+        places = _places(self._donated_leaves(arguments, named), program.inputs, types, main.results)
         values = [
             translation.constant(np.asarray(array).astype(type_.dtype, copy=False))
             for array, type_ in zip(program.constants, main.types, strict=False)
@@ -266,6 +317,7 @@ class _Program:
                 every[k] = constant
             return core.jaxpr_as_fun(core.ClosedJaxpr(closed.jaxpr, every))(*leaves)
 
+        with_constants.__name__ = traced.__name__  # JAX puts it before the names of operations
         constants = [closed.consts[k] for k in large]
         leaves = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.in_avals]
         try:

@@ -7,6 +7,7 @@ process of its own; `tlx.jax.jit` passes what JAX has just written.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from tlx.intrinsics.numpy_types import named_dtype, small_float_of
 from tlx.intrinsics.small_floats import E4M3, E5M2
 
 BYTECODE: Final = b"ML\xefR"
+_EXPORTER: Final = str(Path(__file__).with_name("compilation.py"))
 _PLACE: Final = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::(\d+))?)?')
 _NAME: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?!:\d)')
 _BYTES: Final = 'dense<"0x'
@@ -239,6 +241,8 @@ class _Reader:
         if place is None:
             return Location(name=name)
         file, line, start, end = place.groups()
+        if file == _EXPORTER:  # the caller of `jax.export`, which is not where the user wrote the operation
+            return Location(name=name)
         if file == "-":  # MLIR text, whose columns begin with 1
             return Location(self._source, int(line), int(start), 0, name)
         return Location(_unescaped(file), int(line), int(start) + 1, int(end) + 1 if end else 0, name)

@@ -221,8 +221,9 @@ class Translation:
         return [value for value in values if value is not None]
 
     def refuse(self, operation: Operation, message: str) -> NoReturn:
-        """Raise an error at an operation, or at the call that it is in if its place is not known."""
-        locations = [o.location for o in (operation, *reversed(self._calls))]
+        """Raise an error at an operation; if its place is not known, at one that uses it, or the call that it is in."""
+        users = [user for v in operation.results for user in self.users(v) if user is not None]
+        locations = [o.location for o in (operation, *users, *reversed(self._calls))]
         spans = (location.span(self._sources) for location in locations)
         by = f" of {operation.location.name}" if operation.location.name else ""
         span = next((span for span in spans if span is not None), None)

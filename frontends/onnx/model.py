@@ -329,11 +329,13 @@ def type_name(number: int) -> str:
         return f"number {number}"
 
 
-def read_model(source: str | os.PathLike[str] | bytes, name: str = "<bytes>", folder: Path | None = None) -> Model:
+def read_model(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto, name: str = "<bytes>", folder: Path | None = None
+) -> Model:
     """Read a model.
 
     Args:
-        source: The path of a file, or its contents.
+        source: The path of a file, its contents, or the message that is in it.
         name: What to call contents in errors.
         folder: The folder that the external data of contents is in.
 
@@ -346,19 +348,22 @@ def read_model(source: str | os.PathLike[str] | bytes, name: str = "<bytes>", fo
         from google.protobuf.message import DecodeError
     except ImportError:
         raise UsageError("reading ONNX models needs the package onnx: pip install 'tlx-ir[onnx]'") from None
-    data = source
-    if not isinstance(data, bytes):
-        path = Path(data)
-        name, folder = str(path), path.parent
+    if isinstance(source, onnx.ModelProto):
+        proto = source
+    else:
+        data = source
+        if not isinstance(data, bytes):
+            path = Path(data)
+            name, folder = str(path), path.parent
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise UsageError(error.strerror or str(error), name=name) from None
+        proto = onnx.ModelProto()
         try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise UsageError(error.strerror or str(error), name=name) from None
-    proto = onnx.ModelProto()
-    try:
-        proto.ParseFromString(data)
-    except DecodeError:
-        raise ModelError("this is not an ONNX model, or it is damaged", name=name) from None
+            proto.ParseFromString(data)
+        except DecodeError:
+            raise ModelError("this is not an ONNX model, or it is damaged", name=name) from None
     opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
     if not proto.HasField("graph") or "" not in opsets:
         raise ModelError(

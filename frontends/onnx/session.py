@@ -22,6 +22,8 @@ from tlx.frontends.onnx.translate import Translation
 from tlx.graph import Graph, GraphFunction, Value
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from tlx.target.target import Target
 
 PRECISIONS: Final = ("float32", BFLOAT16)
@@ -84,7 +86,7 @@ class InferenceSession:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | bytes | Model,
+        model: str | os.PathLike[str] | bytes | ModelProto | Model,
         *,
         shapes: Mapping[str, Sequence[int]] | None = None,
         constants: Mapping[str, Any] | None = None,
@@ -96,7 +98,7 @@ class InferenceSession:
         """Read a model; compile it if the shapes of its inputs are known.
 
         Args:
-            model: The path of the file, its contents, or what `read_model` returned.
+            model: The path of the file, its contents, an `onnx.ModelProto`, or what `read_model` returned.
             shapes: Shapes of inputs, for extents that the model does not fix.
             constants: Inputs whose value never changes: they are no longer passed, and the model is compiled for them.
             precision: Element type in which products and convolutions of float32 read their operands: `float32`, or

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from operator import index
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
@@ -96,6 +97,14 @@ class Core:
         near = f"use graph.{name}" if hasattr(self, name) else "use the methods of the graph"
         self._fail(f"numpy.{name}", f"values of a graph have no elements until it runs: {near}")
 
+    def refuse_bool(self) -> NoReturn:
+        """Refuse a value as a condition of Python, such as that of `if`, `and`, or the function `max`.
+
+        Raises:
+            UsageError: Always.
+        """
+        self._fail("bool", "values of a graph have no elements until it runs: use where, conditional or while_loop")
+
     def _dtype(self, operation: str, dtype: str | type | DType) -> DType:
         """The element type of a name such as `float32` or `bfloat16`."""
         try:
@@ -103,15 +112,19 @@ class Core:
             type_of(known)
         except (TypeError, ValueError):
             self._fail(operation, f"{dtype!r} is not an element type: use {_ELEMENT_TYPES}")
-        return known
+        return known.newbyteorder("=")
 
     def _shape(self, operation: str, shape: Sequence[int]) -> tuple[int, ...]:
         """A shape whose extents are positive."""
-        if any(extent < 1 for extent in shape):
+        try:
+            extents = tuple(index(extent) for extent in shape)
+        except TypeError:
+            self._fail(operation, f"expected a shape such as (2, 3), got {shape!r}")
+        if any(extent < 1 for extent in extents):
             self._fail(
-                operation, f"shape {listed(shape)} has an extent below 1: tensors without elements are not values"
+                operation, f"shape {listed(extents)} has an extent below 1: tensors without elements are not values"
             )
-        return tuple(int(extent) for extent in shape)
+        return extents
 
     def _axis(self, operation: str, axis: int, rank: int, name: str = "axis") -> int:
         """A dimension from 0 on; negative ones count from the end."""

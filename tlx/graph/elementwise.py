@@ -63,8 +63,9 @@ class Elementwise(Core):
     def binary(self, name: str, x: Operand, y: Operand) -> Value:
         """One of `BINARY` on two tensors of the same element type; shapes broadcast as in numpy.
 
-        Integers wrap. Integer division truncates; `x / 0` has all bits set and `x % 0` is `x`, as in XLA. Shifts by the
-        width or more give 0, or the sign for `shift_right` of signed integers. `maximum` and `minimum` of NaN are NaN.
+        Integers wrap. Integer division truncates, so a remainder has the sign of `x`; `x / 0` has all bits set and the
+        remainder is `x`, as in XLA. Shifts by the width or more give 0, or the sign for `shift_right` of signed
+        integers. `maximum` and `minimum` of NaN are NaN.
         """
         if name not in BINARY:
             self._fail("binary", f"{name!r} is not one of {', '.join(BINARY)}")
@@ -90,6 +91,16 @@ class Elementwise(Core):
     def divide(self, x: Operand, y: Operand) -> Value:
         """`x / y`; integers truncate."""
         return self.binary("divide", x, y)
+
+    def modulo(self, x: Operand, y: Operand) -> Value:
+        """`x % y`: the remainder with the sign of `y`, as in Python; `binary("remainder", x, y)` has that of `x`."""
+        a, b = self._pair("modulo", x, y)
+        remainder = self.binary("remainder", a, b)
+        if a.dtype.kind == "u":
+            return remainder
+        differs = self.binary("xor", self.compare("lt", remainder, 0), self.compare("lt", b, 0))
+        is_off = self.binary("and", self.compare("ne", remainder, 0), differs)
+        return self.where(is_off, remainder + b, remainder)
 
     def multiply_add(self, x: Operand, y: Operand, z: Operand) -> Value:
         """`x * y + z` of floats, rounded once on machines that support it."""
@@ -120,7 +131,7 @@ class Elementwise(Core):
         return self._map("compare", operation, [a, b], BOOL)
 
     def equal(self, x: Operand, y: Operand) -> Value:
-        """`x == y`; Python's operator compares the values of the graph as objects."""
+        """`x == y`."""
         return self.compare("eq", x, y)
 
     def not_equal(self, x: Operand, y: Operand) -> Value:

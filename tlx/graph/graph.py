@@ -100,7 +100,8 @@ class GraphFunction:
         passed = [i for i in self.inputs if i.array is None]
         if len(arrays) != len(passed):
             names = ", ".join(i.name for i in passed)
-            raise ArgumentError(f"expected {len(passed)} arrays ({names}), got {len(arrays)}")
+            count = f"{len(passed)} array{'s' * (len(passed) != 1)}"
+            raise ArgumentError(f"expected {count} ({names}), got {len(arrays)}")
         if isinstance(self.call, DeviceFunction):
             given = dict(zip((i.name for i in passed), arrays, strict=True))
             return self._called_on_device(self.call, given, order)
@@ -336,6 +337,8 @@ def _checked(expected: Input, array: Any) -> Array:
         data = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:  # of PyTorch, for tensors on a GPU
         raise ArgumentError(f"{expected.name}: not an array: {error}") from None
+    if not data.dtype.isnative and data.dtype.newbyteorder("=") == expected.dtype:
+        data = data.astype(expected.dtype)
     if data.shape != expected.shape or data.dtype != expected.dtype:
         message = (
             f"{expected.name}: expected {expected.dtype.name} array of shape {listed(expected.shape)}, "

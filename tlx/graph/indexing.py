@@ -317,7 +317,10 @@ class Indexing(Reductions):
     def _stored(self, x: Value) -> Value:
         """A value in memory that still has it: itself, or a buffer with its elements."""
         is_stored = x.buffer.in_memory and not x.buffer.is_overwritten and not x.view.repeated
-        return x if is_stored else self._hoisted(x) or self._copied(x)
+        if is_stored:
+            return x
+        hoisted = self._hoisted(x)
+        return self._copied(x) if hoisted is None else hoisted
 
     def _hoisted(self, x: Value) -> Value | None:
         """In a loop, a buffer that a vector from another block is stored to once, at the end of that block."""

@@ -226,5 +226,7 @@ def neutral_element(name: str, dtype: DType) -> float:
         return 1
     if is_float(dtype):
         return float("-inf") if name == "max" else float("inf")
+    if dtype == np.bool_:
+        return name == "min"
     limits = np.iinfo(dtype)
     return limits.min if name == "max" else limits.max

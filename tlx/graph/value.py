@@ -79,6 +79,10 @@ class Operations(Protocol):
         """`Graph.matmul`."""
         ...
 
+    def modulo(self, x: Operand, y: Operand) -> Value:
+        """`Graph.modulo`."""
+        ...
+
     def transpose(self, x: Operand, dimensions: Sequence[int] | None = None) -> Value:
         """`Graph.transpose`."""
         ...
@@ -99,12 +103,15 @@ class Operations(Protocol):
         """`Graph.refuse_numpy`."""
         ...
 
+    def refuse_bool(self) -> NoReturn:
+        """`Graph.refuse_bool`."""
+        ...
+
 
 _UFUNCS: Final = {
     "true_divide": "divide",
     "divide": "divide",
     "fmod": "remainder",
-    "remainder": "remainder",
     "bitwise_and": "and",
     "bitwise_or": "or",
     "bitwise_xor": "xor",
@@ -178,6 +185,8 @@ class Value:
                 return self.graph.binary(_UFUNCS[name], x, y)
             case (x, y) if name == "matmul":
                 return self.graph.matmul(x, y)
+            case (x, y) if name == "remainder":
+                return self.graph.modulo(x, y)
             case (x,) if name in _UFUNCS:
                 return self.graph.unary(_UFUNCS[name], x)
             case _:
@@ -190,6 +199,13 @@ class Value:
     def __array__(self, *_arguments: Any, **_named: Any) -> NoReturn:
         """The elements, which do not exist before the graph runs."""
         self.graph.refuse_numpy("asarray")
+
+    if not TYPE_CHECKING:  # for a type checker, a value has the attributes below and no others
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Name the graph's method for what arrays have and values do not, such as `sum`."""
+            near = f": use graph.{name}" if not name.startswith("_") and hasattr(type(self.graph), name) else ""
+            raise AttributeError(f"values of a graph have no attribute '{name}'{near}", name=name, obj=self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -227,6 +243,16 @@ class Value:
     def __rmatmul__(self, other: Operand) -> Value:
         return self.graph.matmul(other, self)
 
+    def __mod__(self, other: Operand) -> Value:
+        return self.graph.modulo(self, other)
+
+    def __rmod__(self, other: Operand) -> Value:
+        return self.graph.modulo(other, self)
+
+    def __bool__(self) -> NoReturn:  # noqa: PLE0304 (it raises)
+        """A condition of Python, which would need the elements."""
+        self.graph.refuse_bool()
+
     def __neg__(self) -> Value:
         return self.graph.unary("negative", self)
 
@@ -240,7 +266,6 @@ class Value:
     __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
     __mul__, __rmul__ = _operator("multiply"), _reflected("multiply")
     __truediv__, __rtruediv__ = _operator("divide"), _reflected("divide")
-    __mod__, __rmod__ = _operator("remainder"), _reflected("remainder")
     __pow__, __rpow__ = _operator("power"), _reflected("power")
     __and__, __rand__ = _operator("and"), _reflected("and")
     __or__, __ror__ = _operator("or"), _reflected("or")
@@ -248,6 +273,8 @@ class Value:
     __lshift__, __rshift__ = _operator("shift_left"), _operator("shift_right")
     __lt__, __le__ = _relation("lt"), _relation("le")
     __gt__, __ge__ = _relation("gt"), _relation("ge")
+    __eq__, __ne__ = _relation("eq"), _relation("ne")  # pyright: ignore[reportAssignmentType]
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"Value({self.dtype.name}[{', '.join(map(str, self.shape))}])"

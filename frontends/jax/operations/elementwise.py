@@ -14,7 +14,24 @@ from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Graph, Value
 from tlx.intrinsics.numpy_types import is_float
 
-_ATAN: Final = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)  # Cephes, atanf
+_ATANF: Final = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)  # Cephes, atanf
+_ATAN: Final = (  # Cephes, atan: numerator and denominator
+    (
+        -8.750608600031904122785e-1,
+        -1.615753718733365076637e1,
+        -7.500855792314704667340e1,
+        -1.228866684490136173410e2,
+        -6.485021904942025371773e1,
+    ),
+    (
+        1.0,
+        2.485846490142306297962e1,
+        1.650270098316988542046e2,
+        4.328810604912902668951e2,
+        4.853903996359136964868e2,
+        1.945506571482613964425e2,
+    ),
+)
 _UNSIGNED_MASKS: Final = (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
 
 
@@ -123,28 +140,46 @@ def _round_away(g: Graph, x: Value) -> Value:
 
 
 def _atan2(c: Context) -> Results:
-    """`atan(y / x)` in the quadrant of `(x, y)`, by a polynomial on [0, tan(pi / 8)]."""
+    """`atan(y / x)` in the quadrant of `(x, y)`, of half and bfloat in float."""
     g = c.graph
-    if c.type.dtype is None or c.type.dtype.itemsize == 8:
-        c.refuse(f"not supported for {c.type.text}: convert the operands to float32")
-    y, x = (g.convert(v, "float32") for v in c.operands)
+    dtype = c.operands[0].dtype
+    y, x = (g.convert(v, "float32" if dtype.itemsize < 8 else "float64") for v in c.operands)
     a, b = g.unary("abs", y), g.unary("abs", x)
     low, high = g.minimum(a, b), g.maximum(a, b)
     is_one = g.equal(low, high)  # infinities too
-    ratio = g.where(is_one, g.where(g.equal(high, 0), 0, g.full((), 1)), low / g.where(is_one, 1, high))
-    is_upper = ratio > 0.4142135623730950
-    t = g.where(is_upper, (ratio - 1) / (ratio + 1), ratio)
-    square = t * t
-    series = g.full((), _ATAN[0])
-    for coefficient in _ATAN[1:]:
-        series = series * square + coefficient
-    angle = series * square * t + t
-    angle = g.where(is_upper, angle + np.pi / 4, angle)
+    ratio = g.where(is_one, g.where(g.equal(high, 0), 0, g.full((), 1, x.dtype)), low / g.where(is_one, 1, high))
+    angle = _arctangent(g, ratio)
     angle = g.where(a > b, np.pi / 2 - angle, angle)
     is_left = g.where(g.equal(x, 0), 1 / x, x) < 0
     angle = g.where(is_left, np.pi - angle, angle)
     is_down = g.where(g.equal(y, 0), 1 / y, y) < 0
-    return [g.convert(g.where(is_down, -angle, angle), c.type.dtype)]
+    return [g.convert(g.where(is_down, -angle, angle), dtype)]
+
+
+def _arctangent(g: Graph, ratio: Value) -> Value:
+    """The angle of a ratio in [0, 1], in float by a polynomial, in double by a quotient of two.
+
+    Above tan(pi / 8), it is that of `(ratio - 1) / (ratio + 1)` and pi / 4.
+    """
+    is_upper = ratio > 0.4142135623730950
+    t = g.where(is_upper, (ratio - 1) / (ratio + 1), ratio)
+    square = t * t
+    if ratio.dtype.itemsize < 8:
+        series = _polynomial(square, _ATANF)
+    else:
+        numerator, denominator = _ATAN
+        series = _polynomial(square, numerator) / _polynomial(square, denominator)
+    angle = series * square * t + t
+    return g.where(is_upper, angle + np.pi / 4, angle)
+
+
+def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+    """A polynomial, the coefficient of the highest power first."""
+    first, second, *others = coefficients
+    result = x * first + second
+    for coefficient in others:
+        result = result * x + coefficient
+    return result
 
 
 def _population_count(g: Graph, x: Value) -> Value:
@@ -192,7 +227,7 @@ RULES: Final[dict[str, Rule]] = {
     "stablehlo.abs": _unary("abs"),
     "stablehlo.add": _logical("or", "add"),
     "stablehlo.and": _binary("and"),
-    "stablehlo.atan2": Rule(_atan2, "a quotient and a polynomial, in float"),
+    "stablehlo.atan2": Rule(_atan2, "a quotient and a polynomial, in double two"),
     "stablehlo.bitcast_convert": Rule(
         lambda c: [c.graph.bitcast(c.operands[0], c.type.dtype or np.dtype(np.float32))], "`bitcast(x, dtype)`"
     ),

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from tlx.frontends.jax.operations.reductions import combination
 from tlx.frontends.jax.program import Region
 from tlx.frontends.jax.translation import Context, Results, Rule
@@ -15,6 +17,14 @@ _COMBINE: Final = {
     "stablehlo.add": "add",
     "stablehlo.multiply": "multiply",
     "stablehlo.maximum": "maximum",
+    "stablehlo.minimum": "minimum",
+}
+_COMBINE_BOOLEANS: Final = {
+    "stablehlo.add": "maximum",
+    "stablehlo.or": "maximum",
+    "stablehlo.maximum": "maximum",
+    "stablehlo.multiply": "minimum",
+    "stablehlo.and": "minimum",
     "stablehlo.minimum": "minimum",
 }
 
@@ -65,12 +75,11 @@ def _gather(c: Context) -> Results:
 
 
 def _scatter(c: Context) -> Results:
+    """`Graph.scatter`; what it cannot combine is read, combined by the region, and written, one box after the other."""
     if len(c.operands) != 3:
         c.refuse("several tensors are not supported: scatter into one after the other")
     g, (x, starts, updates) = c.graph, c.operands
-    combine = _combine(c.operation.regions[0])
-    if combine is None:
-        c.refuse("updates must be set, added, multiplied, or combined by maximum or minimum")
+    combine = _combine(c.operation.regions[0], x)
     numbers: dict[str, Any] = c.attribute("scatter_dimension_numbers")
     batching: Sequence[int] = numbers["input_batching_dims"]
     rows, shape = _start_rows(g, starts, numbers["index_vector_dim"], numbers["scatter_indices_batching_dims"])
@@ -83,19 +92,35 @@ def _scatter(c: Context) -> Results:
     box = [1 if d in left_out else next(sizes) for d in range(x.rank)]
     boxes = g.reshape(boxes, [boxes.shape[0], *box])
     along = [*numbers["scattered_dims_to_operand_dims"], *batching]
-    return [g.scatter(x, rows, along, boxes, combine)]
+    if combine is not None:
+        return [g.scatter(x, rows, along, boxes, combine)]
+
+    count = boxes.shape[0]
+
+    def is_left(k: Value, _: Value) -> Value:
+        return k < count
+
+    def combined(k: Value, result: Value) -> tuple[Value, Value]:
+        row = g.dynamic_slice(rows, (k, 0), (1, len(along)))
+        old = g.gather(result, row, along, box)
+        new = g.dynamic_slice(boxes, (k, *[0] * x.rank), (1, *box))
+        return k + 1, g.scatter(result, row, along, c.region(0, old, new)[0])
+
+    return [g.while_loop(is_left, combined, g.full((), 0, np.int32), x)[1]]
 
 
-def _combine(region: Region) -> str | None:
-    """How a region combines an element and an update."""
+def _combine(region: Region, x: Value) -> str | None:
+    """How a region combines an element and an update; None if it is not one of the graph's ways."""
     if not region.operations and region.returned == region.parameters[1:]:
         return "set"
-    return _COMBINE.get(combination(region) or "")
+    return (_COMBINE_BOOLEANS if x.dtype == np.bool_ else _COMBINE).get(combination(region) or "")
 
 
 RULES: Final[dict[str, Rule]] = {
     "stablehlo.dynamic_slice": Rule(_dynamic_slice, "`dynamic_slice(x, starts, shape)`"),
     "stablehlo.dynamic_update_slice": Rule(_dynamic_update_slice, "`dynamic_update_slice(x, update, starts)`"),
     "stablehlo.gather": Rule(_gather, "`gather(x, starts, axes, shape)`"),
-    "stablehlo.scatter": Rule(_scatter, "`scatter(x, starts, axes, updates, combine)`; one tensor"),
+    "stablehlo.scatter": Rule(
+        _scatter, "`scatter(x, starts, axes, updates, combine)`, or a loop of its region; one tensor"
+    ),
 }

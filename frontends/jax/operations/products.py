@@ -24,9 +24,15 @@ def _dot(c: Context) -> Results:
 
 
 def _product(c: Context, contracting: tuple[list[int], list[int]], batch: tuple[list[int], list[int]]) -> Value:
-    """A product; operands of different types, or wider than the result, are converted first."""
+    """A product; operands of different types, or wider than the result, are converted first.
+
+    Of booleans, a result is whether any pair of elements is true: a sum of products that is not 0.
+    """
     g, (x, y) = c.graph, c.operands
     to = c.type.dtype or x.dtype
+    if to == np.bool_:
+        x, y = (g.convert(v, np.int8) for v in (x, y))
+        return g.not_equal(g.dot_general(x, y, contracting, batch, np.int32), 0)
     are_small = small_float_of(x.dtype) is not None and small_float_of(y.dtype) is not None
     if (x.dtype != y.dtype and not are_small) or x.dtype.itemsize > to.itemsize:
         wide = max((x.dtype, y.dtype), key=lambda dtype: dtype.itemsize)
@@ -51,11 +57,19 @@ def _is_transposed(c: Context, permutation: list[int]) -> bool:
 
 
 def _convolution(c: Context) -> Results:
-    """The kernel is reversed where the window is; groups of the batch become groups of the channels."""
+    """The kernel is reversed where the window is; groups of the batch become groups of the channels.
+
+    A convolution without spatial dimensions gets one of extent 1.
+    """
     g, (x, w) = c.graph, c.operands
     numbers: dict[str, Any] = c.attribute("dimension_numbers")
     layouts = _layouts(numbers)
     spatial = len(layouts[0]) - 2
+    if not spatial:
+        x, w = (g.reshape(v, (*v.shape, 1)) for v in (x, w))
+        lhs, rhs, out = (f"{layout}X" for layout in layouts)
+        result = g.convolution(x, w, groups=c.attribute("feature_group_count", 1), layouts=(lhs, rhs, out))
+        return [g.convert(g.reshape(result, c.shape), c.type.dtype or result.dtype)]
     ones = [1] * spatial
     if any(c.attribute("window_reversal") or ()):
         flags = zip(numbers["kernel_spatial_dimensions"], c.attribute("window_reversal"), strict=True)

@@ -14,7 +14,6 @@ from tlx.frontends.jax.program import Operation, Region
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Value
 from tlx.graph.reductions import neutral_element
-from tlx.intrinsics.numpy_types import is_float
 
 _REDUCTIONS: Final = {
     "stablehlo.add": "sum",
@@ -51,13 +50,7 @@ def _reduction(c: Context, dtype: np.dtype[Any]) -> str | None:
 
 def _is_neutral(name: str, initial: Value) -> bool:
     """Whether a value changes no result of a reduction."""
-    number = number_of(initial)
-    if name in ("max", "min") and is_float(initial.dtype):
-        return number == (-math.inf if name == "max" else math.inf)
-    if name in ("max", "min"):
-        limits = np.iinfo(initial.dtype)
-        return number == (limits.min if name == "max" else limits.max)
-    return number == (0 if name in ("sum", "any") else 1)
+    return number_of(initial) == neutral_element(name, initial.dtype)
 
 
 def _reduce(c: Context) -> Results:
@@ -94,8 +87,9 @@ def _extreme(c: Context) -> Results | None:
     if not (_is_index(c, along) and _is_neutral(reduction, first) and number_of(start) == 0):
         return None
     g = c.graph
-    best = g.reduce(reduction, values, along) if c.needed[0] else None
-    found = g.argmax(values, along) if name == "argmax" else g.argmin(values, along)
+    numbers = g.convert(values, np.uint8) if values.dtype == np.bool_ else values
+    best = g.convert(g.reduce(reduction, numbers, along), values.dtype) if c.needed[0] else None
+    found = g.argmax(numbers, along) if name == "argmax" else g.argmin(numbers, along)
     return [best, g.convert(found, indices.dtype)]
 
 

@@ -134,17 +134,22 @@ def shrink(t: Tensors, node: Node, x: Tensor) -> Tensor:
 @operator("Softmax", "LogSoftmax", "Hardmax")
 def softmax(t: Tensors, node: Node, x: Tensor) -> Tensor:
     """Along an axis; before version 13 along that and all later ones."""
+    axis = t.axis(node.integer("axis", -1 if node.opset >= 13 else 1), len(x.shape))
+    return softmax_along(t, x, axis, node.opset, node.operator)
+
+
+def softmax_along(t: Tensors, x: Tensor, axis: int, opset: int, name: str = "Softmax") -> Tensor:
+    """`softmax`, or the operator of another name, of some version."""
     rank, shape = len(x.shape), x.shape
-    axis = t.axis(node.integer("axis", -1 if node.opset >= 13 else 1), rank)
-    if node.opset < 13 and axis < rank - 1:
+    if opset < 13 and axis < rank - 1:
         x = t.reshape(x, (math.prod(shape[:axis]), math.prod(shape[axis:])))
         axis = 1
     if not math.prod(shape):
         return np.empty(shape, x.dtype)
     value = t.value(x)
-    if node.operator == "Softmax":
+    if name == "Softmax":
         result = t.graph.softmax(value, axis)
-    elif node.operator == "Hardmax":
+    elif name == "Hardmax":
         index = t.graph.iota(value.shape, axis)
         first = t.graph.expand(t.graph.argmax(value, axis), axis)
         result = t.graph.convert(t.graph.equal(index, first), x.dtype)

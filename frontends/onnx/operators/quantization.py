@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.frontends.onnx.model import Array, Node, element_type, type_name
+from tlx.frontends.onnx.operators.activations import softmax_along
 from tlx.frontends.onnx.operators.convolution import borders, convolved, spatial
+from tlx.frontends.onnx.operators.pooling import average_pool
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float, small_float_of
@@ -43,7 +45,11 @@ def _at_axis(v: Tensor, axis: int, rank: int) -> list[int]:
     return [v.shape[0] if d == axis else 1 for d in range(rank)]
 
 
-@operator("DequantizeLinear", note="integers of 4 and 2 bits only as constants, no floats of 4 bits")
+@operator(
+    "DequantizeLinear",
+    "com.microsoft.DequantizeLinear",
+    note="integers of 4 and 2 bits only as constants, no floats of 4 bits",
+)
 def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`(x - zero point) * scale`."""
     number = node.integer("output_dtype", 0)
@@ -58,7 +64,7 @@ def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Te
     return t.convert(t.multiply(wide, t.convert(factor, np.float32)), to)
 
 
-@operator("QuantizeLinear", note="to integers of 8 and 16 bits, and 8-bit floats")
+@operator("QuantizeLinear", "com.microsoft.QuantizeLinear", note="to integers of 8 and 16 bits, and 8-bit floats")
 def quantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`x / scale`, rounded to even, plus the zero point, saturated; a float has no zero point but 0."""
     number = node.integer("output_dtype", 0)
@@ -245,3 +251,105 @@ def qlinear_conv(
     if bias is not None:
         sums = t.add(sums, t.reshape(bias, _at_axis(bias, 1, len(x.shape))))
     return _requantized(t, sums, (x_scale, w_scale, scale), zero, 1)
+
+
+# Operators of onnxruntime's quantizer: computed in float32, between `DequantizeLinear` and `QuantizeLinear` ---------
+
+
+@operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def qlinear_binary(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
+) -> Tensor:
+    """The sum or product of quantized tensors, quantized."""
+    a, b = dequantize_linear(t, node, x, x_scale, x_zero), dequantize_linear(t, node, y, y_scale, y_zero)
+    result = t.add(a, b) if node.operator.endswith("Add") else t.multiply(a, b)
+    return quantize_linear(t, node, result, scale, zero)
+
+
+@operator("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
+def qlinear_unary(
+    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
+    """A function of a quantized tensor, quantized."""
+    wide = dequantize_linear(t, node, x, x_scale, x_zero)
+    if node.operator.endswith("Sigmoid"):
+        result = t.unary("sigmoid", wide)
+    else:
+        result = t.where(t.compare("ge", wide, 0), wide, t.multiply(wide, node.number("alpha", 0.01)))
+    return quantize_linear(t, node, result, scale, zero)
+
+
+@operator("com.microsoft.QLinearSoftmax")
+def qlinear_softmax(
+    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
+    """Softmax of a quantized tensor, quantized; `opset` says over which dimensions."""
+    wide = dequantize_linear(t, node, x, x_scale, x_zero)
+    axis = t.axis(node.integer("axis", -1), len(x.shape))
+    return quantize_linear(t, node, softmax_along(t, wide, axis, node.integer("opset", 13)), scale, zero)
+
+
+@operator("com.microsoft.QLinearConcat")
+def qlinear_concat(t: Tensors, node: Node, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+    """Quantized tensors, each with scale and zero point, one after the other, quantized."""
+    if not operands or len(operands) % 3:
+        raise node.error("needs a scale and a zero point after each tensor")
+    parts = [
+        dequantize_linear(t, node, *tensor)
+        for tensor in zip(operands[::3], operands[1::3], operands[2::3], strict=True)
+    ]
+    joined = t.concatenate(parts, t.axis(node.integer("axis", 0), len(parts[0].shape)))
+    return quantize_linear(t, node, joined, scale, zero)
+
+
+@operator(
+    "com.microsoft.QLinearAveragePool",
+    "com.microsoft.QLinearGlobalAveragePool",
+    note="channels are the second dimension",
+)
+def qlinear_average_pool(
+    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
+    """Means of a quantized tensor, quantized."""
+    if node.integer("channels_last", 0):
+        raise node.error("channels_last=1 is not supported")
+    wide = dequantize_linear(t, node, x, x_scale, x_zero)
+    if node.operator.endswith("GlobalAveragePool"):
+        mean: Tensor = t.graph.mean(t.value(wide), range(2, len(x.shape)), keep=True)
+    else:
+        mean = average_pool(t, node, wide)
+    return quantize_linear(t, node, mean, scale, zero)
+
+
+@operator("com.microsoft.QGemm")
+def quantized_gemm(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    y: Tensor,
+    y_scale: Tensor,
+    y_zero: Tensor,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    zero: Tensor | None = None,
+) -> Tensor:
+    """`alpha (x @ y + bias)` of quantized matrices; quantized, if there is a scale for that."""
+    a, b = (t.transpose(v, (1, 0)) if node.integer(name, 0) else v for v, name in ((x, "transA"), (y, "transB")))
+    sums = _matmul(t, a, b, (x_zero, y_zero))
+    if bias is not None:
+        sums = t.add(sums, bias)
+    x_scale = t.multiply(x_scale, node.number("alpha", 1.0))
+    if scale is None or zero is None:
+        return t.multiply(t.convert(sums, np.float32), t.multiply(x_scale, y_scale))
+    return _requantized(t, sums, (x_scale, y_scale, scale), zero, None)

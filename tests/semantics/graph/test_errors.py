@@ -27,6 +27,7 @@ def is_less(a: Any, b: Any) -> Any:
     return a < b
 
 
+WRONG: tuple[Any, Any] = (5, (2.5,))
 CASES: list[tuple[str, Callable[[Graph, Any, Any], Any]]] = [
     (
         "dot_general: contracting sizes 3 and 4 differ; lhs (2, 3), rhs (4, 5)",
@@ -60,6 +61,10 @@ CASES: list[tuple[str, Callable[[Graph, Any, Any], Any]]] = [
     ("sum: axes (0, 0): a dimension is named twice", lambda g, x, _: g.sum(x, (0, -2))),
     ("all: the operand has type float32: compare it with 0", lambda g, x, _: g.reduce("all", x)),
     ("max: window (3, 3) is larger than dimension 0, extent 2", lambda g, x, _: g.reduce_window("max", x, (3, 3))),
+    ("bool: values of a graph have no elements until it runs: use where, cond", lambda _, x, __: 1 if x > 0 else 0),
+    ("bool: values of a graph have no elements until it runs", lambda _, x, __: max(x, 1)),
+    ("parameter: expected a shape such as (2, 3), got 5", lambda g, _, __: g.parameter("z", WRONG[0])),
+    ("full: expected a shape such as (2, 3), got (2.5,)", lambda g, _, __: g.full(WRONG[1], 1)),
     ("numpy.sinh: values of a graph have no elements until it runs: use the methods", lambda _, x, __: np.sinh(x)),
     ("numpy.sum: values of a graph have no elements until it runs: use graph.sum", lambda _, x, __: np.sum(x)),
     ("numpy.concatenate: values of a graph have no elements", lambda _, x, y: np.concatenate([x, y])),
@@ -138,6 +143,21 @@ def test_outputs_weights_and_text() -> None:
         "ptr noalias %sum, ptr noalias %out"
     )
     assert head in graph.text()
+
+
+def test_arrays_of_another_byte_order_are_converted() -> None:
+    x = np.arange(6, dtype=">f4").reshape(2, 3) + 1
+    graph = Graph()
+    graph.output(graph.parameter("x", (2, 3)) + graph.weight("w", x) * x)
+    np.testing.assert_array_equal(graph.compile()(x), x + x * x)
+
+
+def test_attributes_of_arrays_name_the_method_of_the_graph() -> None:
+    x: Any = Graph().parameter("x", (2, 3))
+    with pytest.raises(AttributeError, match=r"^values of a graph have no attribute 'sum': use graph.sum$"):
+        x.sum()
+    with pytest.raises(AttributeError, match=r"^values of a graph have no attribute 'tolist'$"):
+        x.tolist()
 
 
 def test_views_are_no_copies() -> None:

@@ -35,7 +35,9 @@ def test_floats_divide(dtype: np.dtype[Any]) -> None:
     rng = np.random.default_rng(8)
     x, y = random(rng, (5, 7), dtype), rng.uniform(1, 2, (7,)).astype(dtype)
     check(lambda _, a, b: a / b, np.divide, x, y)
-    check(lambda _, a, b: a % b, np.fmod, x, y, terms=4)
+    check(lambda g, a, b: g.binary("remainder", a, b), np.fmod, x, y, terms=4)
+    check(lambda _, a, b: np.fmod(a, b), np.fmod, x, y, terms=4)
+    check(lambda _, a, b: a % b, np.remainder, x, y, terms=4)
     check(lambda _, a, b: b**a, lambda a, b: b**a, x, y, terms=4)
 
 
@@ -61,7 +63,18 @@ def test_integers_divide_as_in_xla(dtype: np.dtype[Any]) -> None:
         return np.where(b == 0, a.astype(object), exact).astype(dtype)
 
     check(lambda _, a, b: a / b, quotient, x, y)
-    check(lambda _, a, b: a % b, rest, x, y)
+    check(lambda g, a, b: g.binary("remainder", a, b), rest, x, y)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=names)
+def test_modulo_has_the_sign_of_the_divisor(dtype: np.dtype[Any]) -> None:
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, limits.max, 0, 1, 7, 13, limits.max - 1], dtype)
+    divisors = np.array([1, 3, limits.max, 5 if dtype.kind == "u" else -1, 7 if dtype.kind == "u" else -7], dtype)
+    x, y = (a.copy() for a in np.broadcast_arrays(values[:, None], divisors[None, :]))
+    check(lambda _, a, b: a % b, np.remainder, x, y)
+    check(lambda _, a, b: np.remainder(a, b), np.remainder, x, y)
+    check(lambda _, b: values[:, None] % b, lambda b: values[:, None] % b, y)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=names)
@@ -522,6 +535,12 @@ def test_reshape_of_the_first_elements_of_a_result() -> None:
     x = np.arange(16, dtype=np.float32)
     check(lambda _, a: (a * 2.0)[:15].reshape(3, 5), lambda a: (a * 2)[:15].reshape(3, 5), x)
     check(lambda g, a: g.exp((a * 0.5)[:12].reshape(2, 6).T), lambda a: np.exp(a * 0.5)[:12].reshape(2, 6).T, x)
+
+
+def test_equality_is_elementwise() -> None:
+    x = np.array([[1, 2, 3], [1, 5, 3]], np.float32)
+    check(lambda g, a: g.where(a == 1, a, -a), lambda a: a * np.array([[1, -1, -1], [1, -1, -1]], a.dtype), x)
+    check(lambda _, a: a != a.T.T[:1], lambda a: a != a[:1], x)
 
 
 def test_functions_of_numpy_on_each_element() -> None:

@@ -96,6 +96,7 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "reductions": (lambda x: (x.sum(), x.mean(1), x.max(0), x.min(), x.prod(1), x.std(), jnp.ptp(x)), (_X,)),
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x), jnp.nanargmax(x)), (_X,)),
     "argmax of NaN": (lambda x: (jnp.argmax(x), jnp.argmin(x)), (_SPECIAL,)),
+    "argmax of booleans": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x), x.max(0)), (_X > 0.5,)),
     "argmax of integers": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)), (integers(0, 3, 4, 5),)),
     "reduction of pairs": (
         lambda x, y: lax.reduce((x, y), (1.0, 0.0), lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (1,)),
@@ -122,6 +123,11 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "product of integers": (
         lambda x, y: lax.dot(x, y, preferred_element_type="i4"),
         (integers(-9, 9, 3, 4, dtype="i1"), integers(-9, 9, 4, 2, dtype="i1")),
+    ),
+    "product of booleans": (lambda x, y: (x @ y, jnp.dot(x[0], y[:, 1])), (_X > 0.5, normal(_rng, 7, 2) > 0)),
+    "convolution without spatial dimensions": (
+        lambda x, w: (lax.conv_general_dilated(x, w, (), []), jax.grad(lambda v: lax.conv(v, w, (), []).sum())(x)),
+        (normal(_rng, 4, 3), normal(_rng, 5, 3)),
     ),
     "vmap of a loop": (
         jax.vmap(lambda x: lax.while_loop(lambda v: v < 10, lambda v: v * 2 + 1, x)),
@@ -153,6 +159,15 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "scatter": (
         lambda x, i, v: (x.at[i].add(v), x.at[i, 1].max(v[0]), x.at[1:3].set(0), x.at[i].multiply(v)),
         (normal(_rng, 4, 3), _ROWS, normal(_rng, 3, 3)),
+    ),
+    "scatter by other functions": (
+        lambda x, i, v: (x.at[i].subtract(v), x.at[i[:2]].apply(jnp.sin), x.at[i, 1].divide(3)),
+        (normal(_rng, 4, 3), _ROWS, normal(_rng, 3, 3)),
+    ),
+    "scatter of booleans": (lambda x, i: (x.at[i].max(x[i + 1]), x.at[i].min(x[i + 1])), (_X > 0, _ROWS)),
+    "scatter by a function, vmap": (
+        jax.vmap(lambda x, i: x.at[i].apply(lambda v: v * v)),
+        (_X, np.array([[0, 3], [9, 2], [6, 5]], "i4")),
     ),
     "dynamic slice": (
         lambda x, i: (lax.dynamic_slice(x, (i, 1), (2, 2)), lax.dynamic_update_slice(x, x[:2] + 1, (i, 0))),
@@ -191,6 +206,14 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "random integers": (lambda k: jax.random.randint(k, (9,), 0, 10), (_KEY,)),
     "random bits": (lambda k: jax.random.bits(jax.random.split(k)[1], (7,)), (_KEY,)),
 }
+
+
+def test_angles_in_double() -> None:
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-300, 1e300])
+    spread = _rng.normal(size=(50, 3)) * np.exp(9 * _rng.normal(size=(50, 3)))
+    with jax.enable_x64(True):
+        check(lambda y, x: jnp.arctan2(y[:, None], x), special, special, tolerance=3e-16)
+        check(lambda x: (jnp.arctan(x), jnp.arctan2(x, x[::-1])), spread, tolerance=5e-16)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

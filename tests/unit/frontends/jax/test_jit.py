@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,69 @@ def test_static_arguments() -> None:
     compiled = tlx.jax.jit(function, static_argnums=1, static_argnames="keep")
     assert compiled(X, 0, keep=False).tolist() == [3, 5, 7]
     assert compiled(X, 1, keep=True).tolist() == [[3], [12]]
+
+
+def rows(x: Any, count: int = 2) -> Any:
+    return x.reshape(count, -1)
+
+
+def test_static_arguments_by_position_and_by_name() -> None:
+    x = np.ones(12, "f4")
+    for settings in ({"static_argnums": 1}, {"static_argnames": "count"}):
+        compiled = tlx.jax.jit(rows, **settings)
+        shapes = [compiled(x).shape, compiled(x, 3).shape, compiled(x, count=4).shape, compiled(x, 6).shape]
+        assert shapes == [(2, 6), (3, 4), (4, 3), (6, 2)]
+
+
+def test_static_arguments_from_the_end() -> None:
+    compiled = tlx.jax.jit(rows, static_argnums=-1)
+    assert [compiled(np.ones(12, "f4"), count).shape for count in (3, 4)] == [(3, 4), (4, 3)]
+
+
+@pytest.mark.parametrize("settings", [{"donate_argnames": "p"}, {"donate_argnums": 1}])
+def test_donated_arguments_by_position_and_by_name(settings: dict[str, Any]) -> None:
+    compiled = tlx.jax.jit(subtract, **settings)
+    for by_name in (False, True):
+        g, p = np.ones(4, "f4"), np.ones(4, "f4")
+        assert (compiled(g, p=p) if by_name else compiled(g, p)) is p
+        assert not p.any()
+
+
+def subtract(g: Any, p: Any) -> Any:
+    return p - g
+
+
+def test_donated_arguments_from_the_end() -> None:
+    p = np.ones(4, "f4")
+    assert tlx.jax.jit(subtract, donate_argnums=-1)(np.ones(4, "f4"), p) is p
+
+
+def test_a_compiled_function_in_another() -> None:
+    @tlx.jax.jit
+    def inner(x: Any) -> Any:
+        return jnp.sin(x).sum()
+
+    @tlx.jax.jit
+    def outer(x: Any) -> Any:
+        return inner(2 * x) + 1
+
+    x = np.arange(3, dtype="f4")
+    np.testing.assert_allclose(outer(x), np.sin(2 * x).sum() + 1, rtol=1e-6)
+    np.testing.assert_allclose(tlx.jax.jit(jax.grad(inner))(x), np.cos(x), rtol=1e-5)
+
+
+def test_threads_compile_a_signature_once() -> None:
+    traced: list[int] = []
+
+    def function(x: Any) -> Any:
+        traced.append(1)
+        return x + 1
+
+    compiled = tlx.jax.jit(function)
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(compiled, [np.full(5, k, "f4") for k in range(8)]))
+    assert [result[0] for result in results] == list(range(1, 9))
+    assert len(traced) == 1
 
 
 def test_unused_arguments() -> None:
@@ -208,6 +272,10 @@ def transform(x: Any) -> Any:
     return jnp.fft.fft(y).real
 
 
+def rotate(x: Any) -> Any:
+    return (x + 1j).imag
+
+
 def empty(x: Any) -> Any:
     return jnp.exp(x[:0]).sum() + x
 
@@ -222,6 +290,7 @@ def empty(x: Any) -> Any:
             "    return jnp.linalg.cholesky(x)",
         ),
         (transform, "stablehlo.convert", "complex<f32>> is not supported", "    return jnp.fft.fft(y).real"),
+        (rotate, "stablehlo.constant", "complex<f32>> is not supported", "    return (x + 1j).imag"),
         (empty, "stablehlo.", "has no elements", "    return jnp.exp(x[:0]).sum() + x"),
     ],
 )
@@ -232,6 +301,21 @@ def test_errors_have_the_place_in_the_program(function: Any, name: str, message:
     assert Path(__file__).name in text
     assert name in text
     assert line in text
+
+
+def test_places_are_not_those_of_tlx() -> None:
+    with pytest.raises(tlx.TlxError, match=r"^error: stablehlo.custom_call of lu: ") as caught:
+        tlx.jax.jit(jnp.linalg.inv)(np.eye(3, dtype="f4"))
+    assert caught.value.span is None
+
+
+def test_operations_are_called_as_in_the_function() -> None:
+    with pytest.raises(tlx.TlxError, match=r"stablehlo.custom_call of jit\(largest\)/approx_top_k"):
+        tlx.jax.jit(largest)(X)
+
+
+def largest(x: Any) -> Any:
+    return jax.lax.approx_max_k(x, 2)
 
 
 def test_functions_without_results() -> None:

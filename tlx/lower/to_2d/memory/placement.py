@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.instructions import Instruction
@@ -70,7 +71,12 @@ class Placement:
     def _is_constant(self, pointer: Value) -> bool:
         """Whether a pointer is derived from an argument that is constant over calls."""
         base = underlying_object(pointer, self.facts.vectors.definitions, ("getelementptr", "bitcast"))
-        return any(base == a.value and CONSTANT in a.attributes for a in self.facts.function.arguments)
+        return base in self._constants
+
+    @cached_property
+    def _constants(self) -> frozenset[Value]:
+        """The arguments that are constant over calls."""
+        return frozenset(a.value for a in self.facts.function.arguments if CONSTANT in a.attributes)
 
     def allocate(self, element: Type, count: int, stem: str) -> Storage:
         """A buffer."""

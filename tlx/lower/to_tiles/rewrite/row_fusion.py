@@ -90,6 +90,15 @@ class _Search:
     def aliases(self) -> AliasAnalysis:
         return AliasAnalysis(self.module, self.function, ControlFlow(self.function))
 
+    @cached_property
+    def _trees_of(self) -> Mapping[Value, set[int]]:
+        """The trees that use each pointer, by the identity of their stores."""
+        trees: dict[Value, set[int]] = {}
+        for match in self.matches:
+            for pointer, _ in match.pointers:
+                trees.setdefault(pointer, set()).add(id(match.store))
+        return trees
+
     def sequences(self) -> list[list[FusionCandidate]]:
         """Consecutive trees with no other memory access between them."""
         by_store = {id(match.store): match for match in self.matches}
@@ -198,9 +207,7 @@ class _Search:
             return False
         if base.name != str(pointer) and not self._is_aligned_start(pointer, base.name):
             return False
-        inside = {id(m.store) for m in members}
-        outside = [match for match in self.matches if id(match.store) not in inside]
-        if any(pointer == p for match in outside for p, _ in match.pointers):
+        if not self._trees_of[pointer] <= {id(m.store) for m in members}:
             return False
         first = next(m for m in members if any(pointer == p for p, _ in m.pointers))
         is_written = first.pointers[0][0] == pointer and all(pointer != p for p, _ in first.pointers[1:])
