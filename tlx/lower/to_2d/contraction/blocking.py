@@ -40,14 +40,14 @@ class OperandWalk(NamedTuple):
 
     dims: list[tuple[int, int]]
     elements: int
-    reach: int
+    span: int
 
     @classmethod
     def of(cls, runs: Sequence[CollapsedDims], column: int) -> OperandWalk:
         """The walk over dimensions, the outermost one first, with an operand's strides."""
         dims = [(extent, strides[column]) for run in runs for extent, strides in run.dims]
-        reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
-        return cls(dims, math.prod(extent for extent, _ in dims), reach)
+        span = 1 + sum((extent - 1) * stride for extent, stride in dims)
+        return cls(dims, math.prod(extent for extent, _ in dims), span)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def _operand_bytes(blocking: Blocking, column: int) -> int:
     """Bytes of an operand, or of its copy; elements shared by overlapping windows count once."""
     walk = blocking.walks[column]
     element = (blocking.contraction.lhs, blocking.contraction.rhs)[column].element
-    return (walk.elements if column in blocking.copied else min(walk.elements, walk.reach)) * bytes_of(element)
+    return (walk.elements if column in blocking.copied else min(walk.elements, walk.span)) * bytes_of(element)
 
 
 def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
@@ -318,10 +318,10 @@ def _is_dense(dims: Sequence[tuple[int, int]]) -> bool:
 def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """Approximate cycles of a copy; infinite if it is much larger than the operand, or in the operand's own order."""
     memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
-    dims, count, reach = blocking.walks[column]
+    dims, count, span = blocking.walks[column]
     if (column == LHS or blocking.groups is None) and _is_dense(dims):
         return math.inf
-    if count > 2 * reach and count * bytes_of(memory.element) > unit.costs.repeated:
+    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.repeated:
         return math.inf
     if column == LHS or blocking.groups is None:
         return unit.costs.call + copy_cycles(dims, memory.element, unit.target, permutes=unit.permutes)
