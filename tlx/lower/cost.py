@@ -163,8 +163,8 @@ def tile_step_cycles(
     """Cycles of one step along K of a tile of `height` rows (an average) and `vectors` registers a row.
 
     Dot products count as multiply-adds. With as few steps in an iteration as their loops have on Power10, 128x128x128
-    bytes would have tiles of 10x8 instead of 6x12, whose loops reach 42 instead of 62 to 71 % of what the ports allow
-    (llvm-mca 19, 2026-11-30): more rows take more integer registers than there are.
+    bytes would have tiles of 10x8 instead of 6x12, in whose loops LLVM copies registers: they reach 42 instead of 62 to
+    71 % of what the ports allow (llvm-mca 19, 2026-11-30).
 
     Args:
         core: The machine's ports.
