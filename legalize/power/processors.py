@@ -21,7 +21,8 @@ POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
 _COSTS: Final = KernelCosts(l2_vector=0.05, loop_instructions=3)
 """The second-level cache delivers 64 bytes a cycle."""
 _LIMITS: Final = KernelLimits(
-    least_k_unroll=(4, 4),
+    least_k_unroll=4,
+    least_dot_k_unroll=4,
     addressed_elements=24,
     loads_ahead=10,
     registers_ahead=(12, 5),
@@ -40,7 +41,7 @@ _IN_FLIGHT: Final = 44 / 9
 POWER8_CORE: Final = CoreModel(latency=7, width=_IN_FLIGHT / 2, costs=_COSTS, limits=_LIMITS)
 """POWER8 and POWER9, where a product is two micro-operations."""
 POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
-_POWER10_LIMITS: Final = replace(_LIMITS, least_k_unroll=(4, 2), loads_ahead=32)
+_POWER10_LIMITS: Final = replace(_LIMITS, least_dot_k_unroll=2, loads_ahead=32)
 """Four products start in each of the six cycles that a load takes, and of two for its address.
 
 With four steps instead of two, LLVM 19 copies registers in some loops of bytes, which then reach 60 to 72 % of what the

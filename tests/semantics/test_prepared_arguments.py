@@ -204,6 +204,21 @@ def test_blocks_of_a_function_share_an_array() -> None:
     product.check(results, "two constant arguments")
 
 
+def test_large_blocks_fill_whole_huge_pages() -> None:
+    g = Graph("layer")
+    g.output(g.parameter("x", (1, 1024), np.float32) @ g.weight("w", np.ones((1024, 1100), np.float32)))
+    prepared = g.compile().prepared
+    assert prepared is not None
+    (block,) = prepared.blocks
+    memory, page = block.base, 2 << 20
+    assert memory is not None
+    assert block.ctypes.data % page == 0
+    assert memory.ctypes.data + memory.nbytes >= block.ctypes.data + -(-block.nbytes // page) * page
+    x, y = np.ones((1, 1024), np.float32), np.empty((1, 1100), np.float32)
+    prepared(x, y)
+    np.testing.assert_array_equal(y, 1024)
+
+
 def test_threads_share_the_panels() -> None:
     require_openmp()
     rng = np.random.default_rng(0)

@@ -501,8 +501,8 @@ class KernelLimits:
         whole_a: Part of the last-level cache that all of A, packed, may take: one in so many.
         a_packings: How often A is packed at most: reading a copy is faster than making one, whichever cache holds it.
         k_unroll: Positions of K in an iteration of a loop, if registers allow: 4 were not faster.
-        least_k_unroll: Positions of K in an iteration of a loop, if A and B are read by rows, whatever registers allow:
-            of multiply-adds, and of dot products, whose positions are groups.
+        least_k_unroll: Positions of K in an iteration of a loop, if A and B are read by rows, whatever registers allow.
+        least_dot_k_unroll: The same for dot products, whose positions are groups.
         addressed_elements: Elements of A that an iteration of a loop over K may load: where these loads have no
             displacement, each takes an integer register.
         loads_ahead: By how many products of a loop operands are loaded before their first use; 0: right before it.
@@ -532,7 +532,8 @@ class KernelLimits:
     whole_a: int = 4
     a_packings: int = 2
     k_unroll: int = 2
-    least_k_unroll: tuple[int, int] = (1, 1)
+    least_k_unroll: int = 1
+    least_dot_k_unroll: int = 1
     addressed_elements: int = 1024
     loads_ahead: int = 0
     registers_ahead: tuple[int, int] = (0, 0)

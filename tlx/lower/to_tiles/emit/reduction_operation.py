@@ -258,6 +258,7 @@ def _are_numbers(b: Builder, lines: list[Value]) -> Value:
 def split_vector(b: Builder, value: Value, width: int) -> list[Value]:
     """A flattened vector cut into pieces of `width`, which divides it."""
     assert isinstance(value.type, VectorType)
+    assert value.type.count % width == 0
     return [b.shuffle(value, None, range(s, s + width), "part") for s in range(0, value.type.count, width)]
 
 
