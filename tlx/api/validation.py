@@ -70,19 +70,19 @@ class StageRecorder:
     """Records the output of each stage; passed to the pipeline as `print_after`.
 
     Attributes:
-        then: Another function to call after each step.
-        texts: The stages and their outputs.
+        callback: Another function to call after each step.
+        outputs: The stages and their outputs.
     """
 
-    then: Callable[[Step, Module], None] | None = None
-    texts: list[tuple[Step, str]] = field(default_factory=list[tuple[Step, str]])
+    callback: Callable[[Step, Module], None] | None = None
+    outputs: list[tuple[Step, str]] = field(default_factory=list[tuple[Step, str]])
 
     def __call__(self, step: Step, module: Module) -> None:
         """Record a step's output."""
         if step.name in STAGE_NAMES:
-            self.texts.append((step, str(module)))
-        if self.then:
-            self.then(step, module)
+            self.outputs.append((step, str(module)))
+        if self.callback:
+            self.callback(step, module)
 
 
 def validate(
@@ -124,7 +124,7 @@ def compare_stages(
             stage that omits the rounding is what the next stages are compared with.
     """
     module = _whole(str(raise_front_ends(parse(text, name))), name)
-    outputs = [part for step, output in stages.texts for part in _versions(step, output, name)]
+    outputs = [part for step, output in stages.outputs for part in _versions(step, output, name)]
     notes: list[Note] = []
     for function in module.functions:
         if not needs_lowering(str(function)):

@@ -94,8 +94,8 @@ def roofline_chart(roofs: Sequence[Roof], points: Sequence[Point]) -> Markup:
             )
         )
     parts.append(text((left + width - right) / 2, height - 8, "operations per byte", "axis"))
-    turned = f"translate(14 {(top + height - bottom) / 2:.1f}) rotate(-90)"
-    parts.append(tag("g", text(0, 0, "operations per cycle", "axis"), transform=turned))
+    rotation = f"translate(14 {(top + height - bottom) / 2:.1f}) rotate(-90)"
+    parts.append(tag("g", text(0, 0, "operations per cycle", "axis"), transform=rotation))
     words = "; ".join(f"{p.number}: {p.label}, {p.rate:.3g} operations per cycle" for p in points)
     return picture(width, height, f"Roofline. {words}", *parts, class_="chart")
 

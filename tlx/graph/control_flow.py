@@ -92,7 +92,7 @@ class _Carried:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Known:
+class _Snapshot:
     """The tokens and vectors that are known, and the writes of each memory, at a point of the function."""
 
     tokens: dict[tuple[str, int, View], ir.Local]
@@ -133,12 +133,12 @@ class _InnerTest:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Path:
-    """The end of a branch: its last block, its results, the place of each in memory, and what is known."""
+    """The end of a branch: its last block, its results, the place of each in memory, and a snapshot."""
 
     block: Block
     results: list[Value]
     places: list[tuple[str, View] | None]
-    known: _Known
+    snapshot: _Snapshot
 
 
 class ControlFlow(Composites):
@@ -162,7 +162,7 @@ class ControlFlow(Composites):
         b = self._builder
         values = [self._value("while_loop", x) for x in initial]
         elements = [self._vector(x, range(x.rank)) if x.view.count == 1 else None for x in values]
-        before, after, known, blocks, outer = b.block, self._here(), self._known(), self._blocks(), self._region
+        before, after, snapshot, blocks, outer = b.block, self._here(), self._snapshot(), self._blocks(), self._region
         head = b.new_block("while")
         b.at_end(head)
         phis = [None if x is None else self._phi(x.type, [(x, before)]) for x in elements]
@@ -192,7 +192,7 @@ class ControlFlow(Composites):
                 for p, others in zip(phis, exits, strict=True)
             ]
         self._close(blocks, phis)
-        self._tokens, self._vectors = known.tokens, known.vectors
+        self._tokens, self._vectors = snapshot.tokens, snapshot.vectors
         b.at_end(before)
         moving = {number for cycle in cycles for number in cycle}
         final = [
@@ -344,11 +344,11 @@ class ControlFlow(Composites):
         b.branch(again)
         b.at_end(again)
         test = self._test(condition, state)
-        known, back = self._known(), b.new_block("back", after=test.start)
+        snapshot, back = self._snapshot(), b.new_block("back", after=test.start)
         b.at_end(back)
         self._carry([(carried[k], state[k]) for k, home in homes.items() if k != home])
         elements = [self._vector(x, range(x.rank)) if c.phi else None for c, x in zip(carried, state, strict=True)]
-        self._recall(known)
+        self._restore(snapshot)
         return _InnerTest(test, state, b.block, elements)
 
     def _exchange(self, carried: Sequence[_Carried], results: Sequence[Value], homes: Mapping[int, int]) -> list[Value]:
@@ -413,17 +413,17 @@ class ControlFlow(Composites):
         """Run the function of the first test that holds, else the last one."""
         b = self._builder
         values = [self._value(operation, x) for x in operands]
-        after, known, blocks = self._here(), self._known(), self._blocks()
+        after, snapshot, blocks = self._here(), self._snapshot(), self._blocks()
         paths: list[_Path] = []
         for k, (name, function) in enumerate(functions.items()):
             otherwise: Block | None = None
             if k < len(tests):
                 inside, otherwise = b.if_else_blocks(tests[k], ("then", "else"))
                 b.at_end(inside)
-            self._recall(known)
+            self._restore(snapshot)
             results = self._results(operation, name, function(*values), paths[0].results if paths else None)
             places = [None if x.buffer.is_overwritten else _place(x) for x in results]
-            paths.append(_Path(b.block, results, places, self._known()))
+            paths.append(_Path(b.block, results, places, self._snapshot()))
             b.at_end(otherwise or b.block)
         join = b.new_block("joined")
         count = len(paths[0].results)
@@ -431,7 +431,7 @@ class ControlFlow(Composites):
             len({path.places[k] for path in paths}) == 1 and paths[0].places[k] is not None for k in range(count)
         ]
         vectors = [self._leave(path, join, in_place) for path in paths]
-        self._merge(known, paths, after)
+        self._merge(snapshot, paths, after)
         b.at_end(join)
         final: list[Value] = []
         phis: list[Instruction] = []
@@ -450,7 +450,7 @@ class ControlFlow(Composites):
 
     def _leave(self, path: _Path, join: Block, in_place: Sequence[bool]) -> list[ir.Value | None]:
         """The vectors of the results of a branch that are not in place, and the jump out of it."""
-        self._recall(path.known)
+        self._restore(path.snapshot)
         self._builder.at_end(path.block)
         vectors = [
             None if is_in_place else self._vector(x, range(x.rank))
@@ -459,11 +459,11 @@ class ControlFlow(Composites):
         self._builder.branch(join)
         return vectors
 
-    def _merge(self, known: _Known, paths: Sequence[_Path], after: Instruction | Block) -> None:
+    def _merge(self, snapshot: _Snapshot, paths: Sequence[_Path], after: Instruction | Block) -> None:
         """Go on with what was known before the branches; what one of them overwrote, all of them did."""
-        self._recall(known)
-        for memory, writes in known.writes.items():
-            if any(len(path.known.writes[memory]) > len(writes) for path in paths):
+        self._restore(snapshot)
+        for memory, writes in snapshot.writes.items():
+            if any(len(path.snapshot.writes[memory]) > len(writes) for path in paths):
                 memory.writes.append(after)
 
     # What is known ---------------------------------------------------------------------------------------------
@@ -477,12 +477,12 @@ class ControlFlow(Composites):
         yield
         self._region = outer
 
-    def _known(self) -> _Known:
-        return _Known(self._tokens.copy(), self._vectors.copy(), {m: m.writes.copy() for m in self._memories})
+    def _snapshot(self) -> _Snapshot:
+        return _Snapshot(self._tokens.copy(), self._vectors.copy(), {m: m.writes.copy() for m in self._memories})
 
-    def _recall(self, known: _Known) -> None:
-        self._tokens, self._vectors = known.tokens.copy(), known.vectors.copy()
-        for memory, writes in known.writes.items():
+    def _restore(self, snapshot: _Snapshot) -> None:
+        self._tokens, self._vectors = snapshot.tokens.copy(), snapshot.vectors.copy()
+        for memory, writes in snapshot.writes.items():
             memory.writes = writes.copy()
 
     def _blocks(self) -> set[int]:

@@ -91,7 +91,7 @@ def lowered(name: str, target: str) -> dict[str, Module]:
     """A program after each stage, by the stage's name."""
     stages = StageRecorder()
     lower(parse(PROGRAMS[name].text), target, options=Options(print_after=stages))
-    return {step.name: parse_fully(text) for step, text in stages.texts}
+    return {step.name: parse_fully(text) for step, text in stages.outputs}
 
 
 @pytest.mark.parametrize(("name", "size"), SMALL)

@@ -63,14 +63,18 @@ def run_driver(name: str, *, cxx: bool) -> NoReturn:
 
 
 def _run(name: str, words: list[str], own: list[str], *, cxx: bool) -> int:
-    asked = next((word.removeprefix(_CLANG) for word in reversed(own) if word.startswith(_CLANG)), "")
+    requested = next((word.removeprefix(_CLANG) for word in reversed(own) if word.startswith(_CLANG)), "")
     settings = None
     if any(not word.startswith(_CLANG) for word in own) and (settings := _settings(own, name)) is None:
         return 1
-    asked = asked or os.environ.get(VARIABLE, "")
-    path = find_clang(asked)
+    requested = requested or os.environ.get(VARIABLE, "")
+    path = find_clang(requested)
     if path is None:
-        what = f"there is no '{asked}'" if asked else f"neither {NAMES[0]} nor {NAMES[1]} to {NAMES[-1]} is on PATH"
+        what = (
+            f"there is no '{requested}'"
+            if requested
+            else f"neither {NAMES[0]} nor {NAMES[1]} to {NAMES[-1]} is on PATH"
+        )
         return _fail(name, f"{what}: name a clang with {VARIABLE} or {_CLANG}PATH")
     clang = Clang(path, cxx=cxx)
     arguments = parse(words, cxx=cxx)

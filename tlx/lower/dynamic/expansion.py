@@ -206,7 +206,7 @@ class CarriedHandles:
 
     context: ExpansionContext
     _carried: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
-    _late: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
+    _pending_handles: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
 
     def replace_phi(self, phi: Instruction) -> None:
         """Replace a phi of handles by a phi of its count."""
@@ -220,14 +220,14 @@ class CarriedHandles:
         e.b.index += 1
         carried = _CarriedHandle(phi, e.b.block, slot, count, element)
         self._carried.append(carried)
-        self._late.append(carried)
+        self._pending_handles.append(carried)
 
     def load_addresses(self) -> None:
         """Load the addresses of carried handles after the phis of a block."""
-        for carried in self._late:
+        for carried in self._pending_handles:
             pointer = self.context.heap.memory_of(carried.slot, carried.element)
             self.context.handles[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
-        self._late = []
+        self._pending_handles = []
 
     def emit_edges(self) -> None:
         """On each edge to a block with phis of handles: copy all incoming values, then move the copies to the slots."""

@@ -84,7 +84,7 @@ class _Rewriter:
         placement: The memory of its tensors, and the decisions.
         context: The context of rules.
         b: The builder, after the last instruction that has been rewritten.
-        late: Phis whose values are stored or loaded after the last phi of the block.
+        pending_phis: Phis whose values are stored or loaded after the last phi of the block.
     """
 
     facts: Facts
@@ -92,7 +92,7 @@ class _Rewriter:
     placement: Placement
     context: RuleContext
     b: TensorBuilder
-    late: list[Instruction] = field(default_factory=list[Instruction])
+    pending_phis: list[Instruction] = field(default_factory=list[Instruction])
 
     def run(self) -> None:
         """Rewrite the function."""
@@ -128,8 +128,8 @@ class _Rewriter:
             pending = pending[self.b.index :]
         for instruction in pending:
             assert self.b.block.instructions[self.b.index] is instruction
-            if self.late and instruction.opcode not in _HEADS:
-                self._emit_late()
+            if self.pending_phis and instruction.opcode not in _HEADS:
+                self._emit_pending_phis()
             self.b.debug, self.b.span = instruction.debug_location, instruction.span
             self._instruction(instruction)
 
@@ -173,7 +173,7 @@ class _Rewriter:
             self._snapshot(instruction)
         elif kind == "phi":
             self.b.index += 1
-            self.late.extend([instruction] if name in self.schedule.live and flats.needs_ssa(name) else [])
+            self.pending_phis.extend([instruction] if name in self.schedule.live and flats.needs_ssa(name) else [])
         else:
             self.b.index += 1
             if instruction.value in self.placement.vectors:
@@ -188,18 +188,18 @@ class _Rewriter:
     def _register(self, instruction: Instruction) -> None:
         """Store a vector in a register that tensor operations read."""
         if instruction.opcode == "phi":
-            self.late.append(instruction)
+            self.pending_phis.append(instruction)
         else:
             self._store_register(instruction.value)
 
-    def _emit_late(self) -> None:
-        for phi in self.late:
+    def _emit_pending_phis(self) -> None:
+        for phi in self.pending_phis:
             self.b.debug = ""
             if self.facts.vectors.kind(phi.value) == "phi":
                 self._load_vector(phi)
             else:
                 self._store_register(phi.value)
-        self.late = []
+        self.pending_phis = []
 
     def _store_register(self, value: Local) -> None:
         place = self.placement.vectors[value]

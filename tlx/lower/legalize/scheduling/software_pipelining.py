@@ -93,7 +93,7 @@ def pipeline_loads(module: Module, function: Function, blocks: Sequence[Block], 
         _merge_bitcasts(function, block)
         operands, free = _operands(loop), _registers(loop, target) - len(loop.sums)
         numbers = _spread(operands, len(loop.products), most, free)
-        if places := _Places.of(operands, len(loop.products), numbers):
+        if places := _LoadPositions.of(operands, len(loop.products), numbers):
             _pipeline(module, function, loop, places)
 
 
@@ -250,30 +250,30 @@ def _spread(operands: Sequence[_Operand], products: int, ahead: int, registers: 
 
 
 @dataclass(frozen=True)
-class _Places:
+class _LoadPositions:
     """Which operands are loaded before each product, by its number.
 
     Attributes:
-        here: Operands of the same iteration.
-        following: Operands of the next one.
+        this_iteration: Operands of the same iteration.
+        next_iteration: Operands of the next one.
     """
 
-    here: Mapping[int, list[Instruction]]
-    following: Mapping[int, list[Instruction]]
+    this_iteration: Mapping[int, list[Instruction]]
+    next_iteration: Mapping[int, list[Instruction]]
 
     @staticmethod
-    def of(operands: Sequence[_Operand], products: int, places: Sequence[int]) -> _Places | None:
+    def of(operands: Sequence[_Operand], products: int, places: Sequence[int]) -> _LoadPositions | None:
         """Places by numbers of products; None if no operand is carried."""
-        here: dict[int, list[Instruction]] = defaultdict(list)
-        following: dict[int, list[Instruction]] = defaultdict(list)
+        this_iteration: dict[int, list[Instruction]] = defaultdict(list)
+        next_iteration: dict[int, list[Instruction]] = defaultdict(list)
         for operand, place in zip(operands, places, strict=False):
-            (here if place >= 0 else following)[place % products].append(operand.instruction)
-        return _Places(here, following) if following else None
+            (this_iteration if place >= 0 else next_iteration)[place % products].append(operand.instruction)
+        return _LoadPositions(this_iteration, next_iteration) if next_iteration else None
 
     @property
     def carried(self) -> list[Instruction]:
         """The operands that are loaded an iteration before."""
-        return [instruction for number in sorted(self.following) for instruction in self.following[number]]
+        return [instruction for number in sorted(self.next_iteration) for instruction in self.next_iteration[number]]
 
 
 @dataclass(eq=False)
@@ -316,7 +316,7 @@ class _Iteration:
         Builder(self.module, self.function, Block("", instructions=self.instructions)).scheduling_barrier()
 
 
-def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _Places) -> None:
+def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _LoadPositions) -> None:
     """Emit loads ahead, and peel the last iteration."""
     block, carried = loop.block, places.carried
     defined = {i.result: i for i in block.instructions if i.result is not None}
@@ -325,23 +325,23 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
     ends = {str(phi.result): _latch_value(phi, block) for phi in block.phis}
 
     entering = _Iteration(module, function, defined, {str(loop.index.result): loop.first})
-    following = _Iteration(module, function, defined, {str(loop.index.result): loop.step.value})
+    next_iteration = _Iteration(module, function, defined, {str(loop.index.result): loop.step.value})
     own = [*block.phis, loop.step, *carried]
-    here = _Iteration(module, function, defined, {str(i.result): i.value for i in own}, copies=False)
+    this_iteration = _Iteration(module, function, defined, {str(i.result): i.value for i in own}, copies=False)
     phis = block.phis
     for instruction in carried:
         entering.emit(instruction)
         text = f"%{instruction.result} = phi {instruction.type} "
         phis.append(phi := Instruction("phi", instruction.type, [], text, instruction.result))
         add_incoming(phi, entering.values[str(instruction.result)], loop.before.name)
-    following.instructions = here.instructions
-    _emit_products(loop, here, places.here, following, places.following)
+    next_iteration.instructions = this_iteration.instructions
+    _emit_products(loop, this_iteration, places.this_iteration, next_iteration, places.next_iteration)
     for value in ends.values():
         if isinstance(value, Local) and value.name in defined:
-            here.emit(defined[value.name])
-    here.emit(block.terminator)
+            this_iteration.emit(defined[value.name])
+    this_iteration.emit(block.terminator)
     for phi, instruction in zip(phis[-len(carried) :], carried, strict=True):
-        add_incoming(phi, following.values[str(instruction.result)], block.name)
+        add_incoming(phi, next_iteration.values[str(instruction.result)], block.name)
 
     last = Block(function.names.fresh(f"{block.name.removesuffix('.loop')}.last"))
     last.label = f"\n\n{last.name}:"
@@ -350,9 +350,9 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
     b = Builder(module, function, loop.before, len(loop.before.instructions) - 1)
     end = b.add(loop.first, (loop.length - 1) // each.value * each.value)  # without the loop's index, which may be dead
     ends[str(loop.index.result)] = end
-    values = {**ends, **{str(i.result): following.values[str(i.result)] for i in carried}}
+    values = {**ends, **{str(i.result): next_iteration.values[str(i.result)] for i in carried}}
     peeled = _Iteration(module, function, defined, values)
-    _emit_products(loop, peeled, places.here)
+    _emit_products(loop, peeled, places.this_iteration)
     for instruction in results:
         peeled.emit(instruction)
     leave = Instruction("br", block.terminator.type, [Local(LABEL, loop.exit)], f"br label %{loop.exit}")
@@ -366,30 +366,30 @@ def _pipeline(module: Module, function: Function, loop: _CountedLoop, places: _P
     loop.before.instructions[-1:-1] = entering.instructions
     set_operand(loop.bound, 1, end)
     set_operand(block.terminator, 2, last.value)
-    block.instructions = [*phis, loop.step, *here.instructions]
+    block.instructions = [*phis, loop.step, *this_iteration.instructions]
     function.blocks.insert(function.blocks.index(block) + 1, last)
 
 
 def _emit_products(
     loop: _CountedLoop,
-    here: _Iteration,
+    this_iteration: _Iteration,
     loads: Mapping[int, Sequence[Instruction]],
-    following: _Iteration | None = None,
+    next_iteration: _Iteration | None = None,
     loads_of_following: Mapping[int, Sequence[Instruction]] | None = None,
 ) -> None:
     """Emit an iteration's products and calls without results, and loads of operands of it and the following one."""
     for instruction in loop.block.instructions:
         if instruction.is_call and instruction.result is None:
-            here.emit(instruction)
+            this_iteration.emit(instruction)
     for number, product in enumerate(loop.products):
         own, others = (places.get(number, ()) for places in (loads, loads_of_following or {}))
         if own or others:
-            here.emit_barrier()
+            this_iteration.emit_barrier()
         for load in own:
-            here.emit(load)
+            this_iteration.emit(load)
         for load in others:
-            assert following is not None
-            following.emit(load)
+            assert next_iteration is not None
+            next_iteration.emit(load)
         if own or others:
-            here.emit_barrier()
-        here.emit(product)
+            this_iteration.emit_barrier()
+        this_iteration.emit(product)

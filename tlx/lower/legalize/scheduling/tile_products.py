@@ -68,14 +68,14 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
     vectors = [n for n, i in enumerate(others) if n >= start and _is_vector_code(i)]
     if len(vectors) < _LEAST_GAP * len(units):
         return
-    order = _Order(others, target.vector_bytes)
-    b.block, block.instructions = block, order.placed
-    order.advance(start)
+    schedule = _Schedule(others, target.vector_bytes)
+    b.block, block.instructions = block, schedule.instructions
+    schedule.advance(start)
     for number, unit in enumerate(units):
-        order.advance(vectors[number * len(vectors) // len(units)] if number else start)
-        order.place(unit)
-        order.pin(b, target.vector_constraint)
-    order.advance(len(others))
+        schedule.advance(vectors[number * len(vectors) // len(units)] if number else start)
+        schedule.place(unit)
+        schedule.pin(b, target.vector_constraint)
+    schedule.advance(len(others))
 
 
 class _Objects:
@@ -122,18 +122,18 @@ def _fills_register(type_: Type, size: int) -> bool:
     return isinstance(type_, VectorType) and type_.element in (FLOAT, I32) and 4 * type_.count == size
 
 
-class _Order:
+class _Schedule:
     """A new order of a block's instructions, under construction.
 
     Attributes:
         waiting: Instructions that are placed in their order, unless addresses are needed earlier.
         vector_bytes: Bytes of a vector register.
-        placed: The new order.
+        instructions: The new order.
     """
 
     def __init__(self, waiting: Sequence[Instruction], vector_bytes: int) -> None:
         self.waiting, self.vector_bytes = waiting, vector_bytes
-        self.placed: list[Instruction] = []
+        self.instructions: list[Instruction] = []
         self._place_of = {i.result: n for n, i in enumerate(waiting) if i.result is not None}
         self._done = [False] * len(waiting)
         self._advanced = 0  # how many have been placed in their order
@@ -156,12 +156,12 @@ class _Order:
             self.advance(max(needed) + 1)
         for number in sorted(needed):
             self._place(number)
-        self.placed += unit
+        self.instructions += unit
 
     def pin(self, b: Builder, constraint: str) -> None:
         """Keep the instructions that use the latest vectors behind the last one that has been placed."""
         latest: list[Local] = []
-        for instruction in reversed(self.placed):
+        for instruction in reversed(self.instructions):
             if len(latest) == _PINNED:
                 break
             if (
@@ -172,7 +172,7 @@ class _Order:
                 latest.append(instruction.value)
         for value in latest:
             uses = self._waiting_uses(value.name)
-            b.index = len(self.placed)
+            b.index = len(self.instructions)
             pinned = b.in_place(value, constraint)
             for number, index in uses:
                 set_operand(self.waiting[number], index, pinned)
@@ -201,7 +201,7 @@ class _Order:
     def _place(self, number: int) -> None:
         if not self._done[number]:
             self._done[number] = True
-            self.placed.append(self.waiting[number])
+            self.instructions.append(self.waiting[number])
 
     def _needed(self, unit: Sequence[Instruction]) -> set[int]:
         """Numbers of the waiting instructions that others depend on."""
