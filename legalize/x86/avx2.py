@@ -21,7 +21,7 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
-from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, WideningLoads, swapped
+from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, KernelLimits, WideningLoads, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ TARGET: Final = Target(
     converts_half=True,
     rounds=True,
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
-    core=CoreModel(latency=5),
+    core=CoreModel(latency=5, limits=KernelLimits(least_k_unroll=(4, 1))),
     cpus=PROCESSORS,
     linux_names=LINUX_NAMES,
     requires=("avx2", "fma", "f16c"),
