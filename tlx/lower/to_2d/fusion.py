@@ -482,6 +482,23 @@ class OperandViews:
         root = self.facts.vectors.root(tensor.source) if tensor.kind == "value" else None
         return self.facts.op_of(root) if isinstance(root, Local) and root.name in self.views else None
 
+    def readers(self, user: Instruction) -> list[tuple[TensorView, TensorOp]] | None:
+        """The operations that read a result through one of its users, each with the view that it reads.
+
+        Returns:
+            None for a user that cannot read the result's memory in its own shape; an empty list for an elementwise
+            operation, which reads any view.
+        """
+        own = self.facts.tensors.op_of(user)
+        if own is not None:
+            return [] if own.intrinsic.name == ORDINARY else None
+        token = self.facts.tensors.tokens.get(user.result or "")
+        if token is None or token.kind != "value":
+            return None
+        view, uses = self.view(token), self.facts.vectors.uses.get(str(user.result), ())
+        readers = [op for use in uses if (op := self.facts.tensors.op_of(use.instruction)) is not None]
+        return [(view, op) for op in readers] if view.shape == token.type.shape and len(readers) == len(uses) else None
+
     def _operand_as(self, op: TensorOp, token: TensorType) -> TensorView:
         """The operand's memory as a view of the result of a transpose, a broadcast, a permutation or a pad."""
         source, result = op.tensors[0], op.result

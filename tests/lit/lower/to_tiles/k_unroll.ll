@@ -1,6 +1,8 @@
 ; A register tile that leaves registers free is unrolled by two along K; the last position is multiplied separately.
+; On AVX2, any tile is unrolled by four.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 --stop-after=to-tiles | FileCheck %s --check-prefix=AVX2
 
 ; CHECK-LABEL: define internal void @tlx.matmul.32x32x33.f32.f32.f32(
 ; CHECK:       k.loop:
@@ -10,6 +12,13 @@
 ; CHECK:       icmp slt i64 %k.next, 32
 ; CHECK:       call token @llvm.tensor.load{{.*}} <2 x i32> <i32 11, i32 1>
 ; CHECK:       call <352 x float> @llvm.tensor.smma
+
+; AVX2-LABEL: define internal void @tlx.matmul.32x32x33.f32.f32.f32(
+; AVX2:       k.loop:
+; AVX2:       %[[A:.*]] = call token @llvm.tensor.load{{.*}} <2 x i32> <i32 {{[0-9]+}}, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 33>)
+; AVX2:       %[[B:.*]] = call token @llvm.tensor.load{{.*}} <2 x i32> <i32 4, i32 {{[0-9]+}}>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
+; AVX2:       call {{.*}} @llvm.tensor.smma{{.*}}token %[[A]], token %[[B]])
+; AVX2:       %k.next = add i64 %k, 4
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 32, i32 33>, <2 x i32> <i32 0, i32 1>,

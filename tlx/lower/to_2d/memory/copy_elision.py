@@ -31,7 +31,6 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.lower.memory.views import NO_ADDRESS, Storage, StridedDim, TensorView, has_dense_rows, reshaped_strides
 from tlx.lower.to_2d.analysis.facts import Facts
-from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout
@@ -137,18 +136,8 @@ def _suits_readers(operands: OperandViews, part: Part) -> bool:
 
 def _reads_part(operands: OperandViews, user: Instruction) -> bool:
     """Whether a use of a result can read it as a part of another one."""
-    facts = operands.facts
-    own = facts.tensors.op_of(user)
-    if own is not None:
-        return own.intrinsic.name == ORDINARY
-    token = facts.tensors.tokens.get(user.result or "")
-    if token is None or token.kind != "value":
-        return False
-    view = operands.view(token)
-    readers = [facts.tensors.op_of(use.instruction) for use in facts.vectors.uses.get(str(user.result), ())]
-    if view.shape != token.type.shape:
-        return False
-    return all(op is not None and (not _has_unit_windows(op) or _has_planes(view, op)) for op in readers)
+    readers = operands.readers(user)
+    return readers is not None and all(not _has_unit_windows(op) or _has_planes(view, op) for view, op in readers)
 
 
 def _has_planes(view: TensorView, convolution: TensorOp) -> bool:

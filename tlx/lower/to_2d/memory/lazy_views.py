@@ -23,10 +23,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import has_dense_rows
-from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
+from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
 from tlx.lower.to_2d.memory.padding import is_crop
 from tlx.lower.to_2d.memory.permutations import permuted_view
@@ -45,7 +44,7 @@ def find_lazy_views(operands: OperandViews) -> frozenset[str]:
             continue
         candidate = replace(estimated, views=estimated.views | {name})
         users = [use.instruction for use in operands.facts.vectors.uses.get(name, [])]
-        if users and all(_sees_view(candidate, user) for user in users) and _suits_stores(estimated, op):
+        if users and all(candidate.readers(user) is not None for user in users) and _suits_stores(estimated, op):
             lazy.add(name)
             estimated = candidate
     return frozenset(lazy)
@@ -87,16 +86,3 @@ def _suits_stores(operands: OperandViews, op: TensorOp) -> bool:
 
 def _multiplies(op: TensorOp | None) -> bool:
     return op is not None and op.intrinsic.name in PRODUCTS
-
-
-def _sees_view(operands: OperandViews, user: Instruction) -> bool:
-    """Whether a use can read the operand's memory, in its own shape."""
-    facts = operands.facts
-    own = facts.tensors.op_of(user)
-    if own is not None:
-        return own.intrinsic.name == ORDINARY
-    token = facts.tensors.tokens.get(user.result or "")
-    if token is None or token.kind != "value" or operands.view(token).shape != token.type.shape:
-        return False
-    readers = [facts.tensors.op_of(use.instruction) for use in facts.vectors.uses.get(str(user.result), [])]
-    return all(reader is not None for reader in readers)

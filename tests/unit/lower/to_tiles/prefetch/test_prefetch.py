@@ -45,10 +45,16 @@ def test_operands_that_miss_l2_are_prefetched(m: int, n: int, k: int, operands: 
 
 
 def test_nothing_is_prefetched_if_products_and_loads_saturate_the_front_end() -> None:
-    narrow = replace(targets()["avx2"], caches=_TARGET.caches)
+    core = targets()["avx2"].core
+    by_one = replace(core, limits=replace(core.limits, least_k_unroll=1))
+    narrow = replace(targets()["avx2"], caches=_TARGET.caches, core=by_one)
     assert _prefetched(product_text(2048, 2048, 2048), narrow) == ""
-    wide = replace(narrow, core=replace(narrow.core, width=6.0))
+    wide = replace(narrow, core=replace(by_one, width=6.0))
     assert _prefetched(product_text(2048, 2048, 2048), wide) == "C and A"
+
+
+def test_several_steps_in_an_iteration_leave_room_for_prefetches() -> None:
+    assert _prefetched(product_text(2048, 2048, 2048), replace(targets()["avx2"], caches=_TARGET.caches)) == "C and A"
 
 
 def test_rows_of_a_fully_packed_a_are_prefetched() -> None:
