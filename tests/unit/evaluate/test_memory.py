@@ -365,6 +365,46 @@ def test_globals() -> None:
         machine.call("missing")
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("add (i8 127, i8 1)", -128),
+        ("sub (i8 -128, i8 1)", 127),
+        ("mul (i8 16, i8 17)", 16),
+        ("and (i8 -4, i8 7)", 4),
+        ("or (i8 -128, i8 1)", -127),
+        ("xor (i8 -1, i8 1)", -2),
+        ("shl (i8 3, i8 7)", -128),
+        ("lshr (i8 -128, i8 7)", 1),
+        ("ashr (i8 -128, i8 7)", -1),
+        ("udiv (i8 -1, i8 2)", 127),
+        ("urem (i8 -1, i8 16)", 15),
+        ("lshr (i8 ptrtoint (ptr null to i8), i8 0)", 0),
+    ],
+)
+def test_constant_expressions_are_evaluated(expression: str, expected: int) -> None:
+    text = f"@number = constant i8 {expression}\ndefine i8 @f() {{\n  %v = load i8, ptr @number\n  ret i8 %v\n}}\n"
+    assert run(text) == expected
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "shl (i8 1, i8 8)",
+        "shl (i8 1, i8 -1)",
+        "lshr (i8 1, i8 8)",
+        "ashr (i8 1, i8 8)",
+        "udiv (i8 1, i8 0)",
+        "urem (i8 1, i8 0)",
+    ],
+)
+def test_constant_expressions_without_a_value_are_errors(expression: str) -> None:
+    """Shifts by the width or more are poison, and a division by zero is undefined."""
+    text = f"@number = constant i8 {expression}\ndefine i8 @f() {{\n  %v = load i8, ptr @number\n  ret i8 %v\n}}\n"
+    with pytest.raises(EvaluationError, match=f"constant expression {expression[:4].strip()}"):
+        run(text)
+
+
 def test_typed_pointers() -> None:
     text = """\
 @a = global [2 x i32] [i32 1, i32 2]

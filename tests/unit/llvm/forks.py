@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -74,6 +75,13 @@ def requests_pipe(child: int) -> int:
 
 def is_writable(descriptor: int) -> bool:
     return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+
+
+def wait_for_request(child: int) -> None:
+    """Wait until a request that a stopped child has not read is in its pipe."""
+    descriptor = requests_pipe(child)
+    while not any(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))):
+        time.sleep(0.001)
 
 
 def compile_and_call(number: int) -> int:
@@ -252,7 +260,7 @@ def interrupts() -> None:
 
     asking = threading.Thread(target=closed)
     asking.start()
-    time.sleep(0.3)
+    wait_for_request(running)
     llvm().close()
     asking.join()
     say("restarted", bool(llvm_children()))

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 from tests.semantics.frontends.onnx.models import Array
 from tests.tools import require_module
+from tlx.diagnostics import TlxError
 from tlx.frontends.onnx import InferenceSession
 
 _RNG: Final = np.random.default_rng(3)
@@ -118,5 +119,5 @@ def test_operators_of_the_quantizer(name: str) -> None:
 def test_channels_last_are_refused() -> None:
     operands = [*_IMAGE, *_RESULT]
     model = quantized_model("QLinearGlobalAveragePool", operands, {"channels_last": 1})
-    with pytest.raises(Exception, match="channels_last=1 is not supported"):
+    with pytest.raises(TlxError, match="channels_last=1 is not supported"):
         InferenceSession(model)
