@@ -239,8 +239,9 @@ class Jitted:
     def _signature(self, arguments: Sequence[Any], named: dict[str, Any]) -> tuple[list[Any], Hashable]:
         """The leaves of the arguments, and what determines the program."""
         by_position, by_name = self._dynamic(arguments, named)
-        constants = tuple((k, a) for k, a in enumerate(arguments) if k not in by_position)
-        constants += tuple((k, named[k]) for k in sorted(named) if k not in by_name)
+        static: list[tuple[int | str, object]] = [(k, a) for k, a in enumerate(arguments) if k not in by_position]
+        static += [(k, named[k]) for k in sorted(named) if k not in by_name]
+        constants = tuple((k, cast("type", type(value)), value) for k, value in static)  # 2 and 2.0 are equal
         leaves, tree = self._flatten((list(by_position.values()), by_name))
         return leaves, (tree, constants, tuple(map(_leaf_key, leaves)), self._config.jax_enable_x64)
 

@@ -66,10 +66,9 @@ def _convolution(c: Context) -> Results:
     layouts = _layouts(numbers)
     spatial = len(layouts[0]) - 2
     if not spatial:
+        spatial, (lhs, rhs, out) = 1, layouts
         x, w = (g.reshape(v, (*v.shape, 1)) for v in (x, w))
-        lhs, rhs, out = (f"{layout}X" for layout in layouts)
-        result = g.convolution(x, w, groups=c.attribute("feature_group_count", 1), layouts=(lhs, rhs, out))
-        return [g.convert(g.reshape(result, c.shape), c.type.dtype or result.dtype)]
+        layouts = f"{lhs}X", f"{rhs}X", f"{out}X"
     ones = [1] * spatial
     if any(c.attribute("window_reversal") or ()):
         flags = zip(numbers["kernel_spatial_dimensions"], c.attribute("window_reversal"), strict=True)
@@ -78,7 +77,7 @@ def _convolution(c: Context) -> Results:
     batches: int = c.attribute("batch_group_count", 1)
     if batches > 1:
         x, groups = _grouped_batch(g, x, layouts[0], batches), batches
-    padding = np.asarray(c.attribute("padding", np.zeros((spatial, 2), int))).tolist()
+    padding = np.asarray(c.attribute("padding", ())).tolist() or [(0, 0)] * spatial
     result = g.convolution(
         x,
         w,
@@ -90,7 +89,7 @@ def _convolution(c: Context) -> Results:
         layouts=layouts,
         dtype=c.type.dtype if c.type.dtype and c.type.dtype.itemsize >= x.dtype.itemsize else None,
     )
-    return [g.convert(result, c.type.dtype or result.dtype)]
+    return [g.reshape(g.convert(result, c.type.dtype or result.dtype), c.shape)]
 
 
 def _layouts(numbers: dict[str, Any]) -> tuple[str, str, str]:

@@ -129,6 +129,10 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
         lambda x, w: (lax.conv_general_dilated(x, w, (), []), jax.grad(lambda v: lax.conv(v, w, (), []).sum())(x)),
         (normal(_rng, 4, 3), normal(_rng, 5, 3)),
     ),
+    "groups of the batch without spatial dimensions": (
+        lambda x, w: lax.conv_general_dilated(x, w, (), [], batch_group_count=2),
+        (normal(_rng, 4, 3), normal(_rng, 6, 3)),
+    ),
     "vmap of a loop": (
         jax.vmap(lambda x: lax.while_loop(lambda v: v < 10, lambda v: v * 2 + 1, x)),
         (abs(normal(_rng, 5)),),

@@ -107,6 +107,18 @@ def rows(x: Any, count: int = 2) -> Any:
     return x.reshape(count, -1)
 
 
+def test_static_arguments_that_are_equal_but_of_different_types() -> None:
+    def function(x: Any, factor: float) -> Any:
+        return x * factor
+
+    compiled = tlx.jax.jit(function, static_argnums=1)
+    x = np.arange(3, dtype=np.int32)
+    for factor, dtype in ((2, "int32"), (2.0, "float32"), (1, "int32"), (True, "int32"), (1.0, "float32")):
+        result = np.asarray(compiled(x, factor))
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, x * factor)
+
+
 def test_static_arguments_by_position_and_by_name() -> None:
     x = np.ones(12, "f4")
     for settings in ({"static_argnums": 1}, {"static_argnames": "count"}):
