@@ -256,6 +256,11 @@ def qlinear_conv(
 # Operators of onnxruntime's quantizer: computed in float32, between `DequantizeLinear` and `QuantizeLinear` ---------
 
 
+def _quantized_like(t: Tensors, node: Node, result: Tensor, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+    """`quantize_linear` to the type of the zero point, or that of an operand."""
+    return quantize_linear(t, node, result, scale, np.zeros((), x.dtype) if zero is None else zero)
+
+
 @operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
 def qlinear_binary(
     t: Tensors,
@@ -272,7 +277,7 @@ def qlinear_binary(
     """The sum or product of quantized tensors, quantized."""
     a, b = dequantize_linear(t, node, x, x_scale, x_zero), dequantize_linear(t, node, y, y_scale, y_zero)
     result = t.add(a, b) if node.operator.endswith("Add") else t.multiply(a, b)
-    return quantize_linear(t, node, result, scale, zero)
+    return _quantized_like(t, node, result, x, scale, zero)
 
 
 @operator("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
@@ -285,7 +290,7 @@ def qlinear_unary(
         result = t.unary("sigmoid", wide)
     else:
         result = t.where(t.compare("ge", wide, 0), wide, t.multiply(wide, node.number("alpha", 0.01)))
-    return quantize_linear(t, node, result, scale, zero)
+    return _quantized_like(t, node, result, x, scale, zero)
 
 
 @operator("com.microsoft.QLinearSoftmax")
@@ -295,7 +300,8 @@ def qlinear_softmax(
     """Softmax of a quantized tensor, quantized; `opset` says over which dimensions."""
     wide = dequantize_linear(t, node, x, x_scale, x_zero)
     axis = t.axis(node.integer("axis", -1), len(x.shape))
-    return quantize_linear(t, node, softmax_along(t, wide, axis, node.integer("opset", 13)), scale, zero)
+    result = softmax_along(t, wide, axis, node.integer("opset", 13))
+    return _quantized_like(t, node, result, x, scale, zero)
 
 
 @operator("com.microsoft.QLinearConcat")
@@ -327,7 +333,7 @@ def qlinear_average_pool(
         mean: Tensor = t.graph.mean(t.value(wide), range(2, len(x.shape)), keep=True)
     else:
         mean = average_pool(t, node, wide)
-    return quantize_linear(t, node, mean, scale, zero)
+    return _quantized_like(t, node, mean, x, scale, zero)
 
 
 @operator("com.microsoft.QGemm")

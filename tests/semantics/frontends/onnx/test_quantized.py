@@ -43,6 +43,7 @@ CASES: Final[dict[str, tuple[str, list[Array], dict[str, Any]]]] = {
         [*_SIGNED, stored(4, dtype="i1"), number(0.01), zero(9, "i1"), number(0.05), zero(-3, "i1")],
         {},
     ),
+    "sum of signed without a zero point": ("QLinearAdd", [*_SIGNED, *_SIGNED, number(0.05)], {}),
     "product": ("QLinearMul", [*_X, stored(2, 1, 4), number(0.04), zero(20), *_RESULT], {}),
     "sigmoid": ("QLinearSigmoid", [*_X, number(1 / 256), zero(0)], {}),
     "leaky relu": ("QLinearLeakyRelu", [*_X, *_RESULT], {"alpha": 0.3}),
