@@ -4,7 +4,7 @@
 ; RUN: grep -v '^;' %s | sed 's/@relu/@relo/' | not tlx-lower - 2>&1 | FileCheck %s --check-prefix=WRONG
 
 ; CHECK: define {{.*}}void @"f 1"(
-; WRONG: <stdin>:13:25: error: use of undefined value '@relo'
+; WRONG: <stdin>:18:25: error: use of undefined value '@relo'
 define internal <8 x float> @"relu"(<8 x float> %"in x") {
 "top":
   %t = call token @llvm.tensor.typeinfo(<8 x float> %"in x", <1 x i32> <i32 8>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
@@ -13,6 +13,11 @@ define internal <8 x float> @"relu"(<8 x float> %"in x") {
 "top.end":
   %q = phi <8 x float> [ %r, %top ]
   ret <8 x float> %"q"
+}
+define void @labels() {
+  br label %only.here.unquoted
+  "only.here.unquoted":
+  ret void
 }
 define void @"f 1"(ptr %"p") {
   %"x" = load <8 x float>, ptr %p

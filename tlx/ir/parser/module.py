@@ -94,8 +94,8 @@ def has_tensors(text: str) -> bool:
 
 
 _WORD_NAME: Final = r"[-a-zA-Z$._][-a-zA-Z$._0-9]*"
-_QUOTED_NAMES: Final = re.compile(rf'[%@$]"({_WORD_NAME})"|^"({_WORD_NAME})":', re.MULTILINE)
-_UNQUOTED_NAMES: Final = re.compile(rf"[%@$]({_WORD_NAME})|^({_WORD_NAME}):", re.MULTILINE)
+_QUOTED_NAMES: Final = re.compile(rf'[%@$]"({_WORD_NAME})"|^[ \t]*"({_WORD_NAME})":', re.MULTILINE)
+_UNQUOTED_NAMES: Final = re.compile(rf"[%@$]({_WORD_NAME})|^[ \t]*({_WORD_NAME}):", re.MULTILINE)
 
 
 def with_one_spelling(text: str) -> str:
@@ -103,7 +103,7 @@ def with_one_spelling(text: str) -> str:
 
     Lines and columns stay as they are.
     """
-    if '%"' not in text and '@"' not in text:
+    if not any(opening in text for opening in ('%"', '@"', '":')):
         return text
     quoted = {"".join(names) for names in _QUOTED_NAMES.findall(text)}
     both = quoted and quoted.intersection("".join(names) for names in _UNQUOTED_NAMES.findall(text))

@@ -247,3 +247,9 @@ def test_items_can_be_added_and_removed() -> None:
     module.remove(declaration)
     assert str(module) == "@a = global i8 0\n\n; behind\n@b = global i8 1\n"
     assert isinstance(read_all("define void @g() { ret void }").items[0], Function)
+
+
+def test_labels_may_have_quotes_where_branches_have_none() -> None:
+    text = 'define void @f() {\n  br label %next\n"next":\n  ret void\n}\n'
+    (function,) = parse(text, is_parsed=lambda _: True).functions
+    assert function.blocks[1].name == "next"
