@@ -227,7 +227,7 @@ RULES: Final[dict[str, Rule]] = {
     "stablehlo.abs": _unary("abs"),
     "stablehlo.add": _logical("or", "add"),
     "stablehlo.and": _binary("and"),
-    "stablehlo.atan2": Rule(_atan2, "a quotient and a polynomial, in double two"),
+    "stablehlo.atan2": Rule(_atan2, "a quotient and a polynomial, in double a quotient of two"),
     "stablehlo.bitcast_convert": Rule(
         lambda c: [c.graph.bitcast(c.operands[0], c.type.dtype or np.dtype(np.float32))], "`bitcast(x, dtype)`"
     ),
