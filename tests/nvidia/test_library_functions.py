@@ -61,7 +61,7 @@ def test_remainders(run: Run, dtype: str) -> None:
         want = [remainder(float(a), float(b)) for a, b in zip(x, y, strict=True)]
         expected = np.array(want, np.float64).astype(x.dtype)
     g = tlx.Graph("f")
-    g.output(g.parameter("x", x.shape, dtype) % g.parameter("y", y.shape, dtype))
+    g.output(g.binary("remainder", g.parameter("x", x.shape, dtype), g.parameter("y", y.shape, dtype)))
     assert "frem" not in lowered(g.text())
     got = run(g.text(), x, y, np.zeros_like(x))[-1]
     unsigned = np.dtype(f"u{x.dtype.itemsize}")

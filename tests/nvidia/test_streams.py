@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -134,6 +135,23 @@ def test_arrays_are_ordered_by_their_own_stream() -> None:
     del array
     order = ["6 records", "0 waits", "launch in 0", "0 records", "6 waits"]
     assert called == ["allocate in 6", *order, "free in 6"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (np.dtype(np.float32), "<f4"),
+        (np.dtype(np.float32).newbyteorder("="), "<f4"),
+        (np.dtype(np.bool_), "|b1"),
+        (np.dtype(ml_dtypes.bfloat16), "<u2"),
+        (np.dtype(ml_dtypes.float8_e5m2), "<u1"),
+    ],
+)
+def test_arrays_tell_their_element_type(dtype: np.dtype[Any], expected: str) -> None:
+    driver, _ = driver_with_events()
+    driver.cuMemAllocFromPoolAsync, driver.cuMemFreeAsync = recorded([], "", 256), recorded([], "")
+    array = takes_an_array(NvidiaDevice(driver).load("", [ONE_POINTER])).empty((4,), dtype)
+    assert array.__cuda_array_interface__["typestr"] == expected
 
 
 def test_arrays_that_are_known_are_launched_at_once() -> None:

@@ -112,7 +112,7 @@ class Core:
             type_of(known)
         except (TypeError, ValueError):
             self._fail(operation, f"{dtype!r} is not an element type: use {_ELEMENT_TYPES}")
-        return known.newbyteorder("=")
+        return np.dtype(known.type)  # in native byte order
 
     def _shape(self, operation: str, shape: Sequence[int]) -> tuple[int, ...]:
         """A shape whose extents are positive."""

@@ -60,7 +60,7 @@ class OwnedArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3 of the interface; of types that numpy does not know, such as bfloat16, as unsigned integers."""
-        is_known = self.dtype.kind in "biuf" and self.dtype.isbuiltin == 1
+        is_known = self.dtype.kind in "biuf" and self.dtype.isbuiltin != 2  # a type of another package
         typestr = self.dtype.str if is_known else f"<u{self.dtype.itemsize}"
         place = {"data": (self.address, False), "shape": self.shape, "typestr": typestr}
         return {"version": 3, **place, "stream": self.stream or 1}  # 1: the default stream
