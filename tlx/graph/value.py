@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, cast
 
@@ -248,6 +248,12 @@ class Value:
 
     def __rmod__(self, other: Operand) -> Value:
         return self.graph.modulo(other, self)
+
+    def __iter__(self) -> Iterator[Value]:
+        """The parts along the first dimension, as of an array; a scalar has none."""
+        if not self.shape:
+            raise TypeError("a scalar of a graph has no first dimension to iterate over")
+        return map(self.__getitem__, range(self.shape[0]))
 
     def __bool__(self) -> NoReturn:  # noqa: PLE0304 (it raises)
         """A condition of Python, which would need the elements."""

@@ -543,6 +543,18 @@ def test_equality_is_elementwise() -> None:
     check(lambda _, a: a != a.T.T[:1], lambda a: a != a[:1], x)
 
 
+def test_iteration_is_along_the_first_dimension() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+    def combined(_: Graph, a: Any) -> Any:
+        first, second, third = a
+        return first - second * third
+
+    check(combined, lambda a: a[0] - a[1] * a[2], x)
+    with pytest.raises(TypeError, match="a scalar of a graph has no first dimension to iterate over"):
+        list(Graph().parameter("x", ()))
+
+
 def test_functions_of_numpy_on_each_element() -> None:
     x, y = np.random.default_rng(20).uniform(0.5, 2, (2, 3, 4))
     check(lambda _, a: np.sqrt(np.exp(a)), lambda a: np.sqrt(np.exp(a)), x)
