@@ -250,6 +250,14 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def size_text(size: int) -> str:
+    """`4.0 MiB`, `64 bytes`."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} bytes"
+
+
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`; did you mean '...'?` with the `nearest` word; empty where none is near."""
     near = nearest(word, known, cutoff)

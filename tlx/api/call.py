@@ -545,7 +545,7 @@ def _expected(parameter: Parameter) -> str:
     name = "bfloat16" if str(parameter.element) == "bfloat" else memory_dtype(parameter.element)
     if parameter.count is None:
         return f"elements of {name}"
-    return f"{parameter.count} element{'s' if parameter.count != 1 else ''} of {name}"
+    return f"{counted(parameter.count, 'element')} of {name}"
 
 
 def _described(value: object) -> str:

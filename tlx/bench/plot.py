@@ -18,7 +18,7 @@ from typing import Any, Final
 from tlx.api.files import os_error_text
 from tlx.bench.measure import OURS, PEAK
 from tlx.bench.report import Record, median_rate
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, counted
 
 _SUFFIXES: Final = (".png", ".svg", ".pdf")
 COLOURS: Final = {
@@ -62,7 +62,7 @@ def draw(path: str, report: Record) -> None:
     for axis in places[count:]:
         axis.set_visible(False)
     threads = report.get("threads", 1)
-    how = f"target {report['target']}, {threads} thread{'s' if threads > 1 else ''}"
+    how = f"target {report['target']}, {counted(threads, 'thread')}"
     figure.suptitle(f"{report['machine']}, {how}, {report['date']}", fontsize=9)
     save(figure, path)
 

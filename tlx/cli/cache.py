@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from tlx.diagnostics import counted, size_text
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("action", type=click.Choice(("info", "clear")))
@@ -20,23 +22,10 @@ def cache(action: str, directory: str | None) -> None:
     disk = DiskCache(directory)
     if action == "clear":
         removed = disk.clear()
-        click.echo(f"removed {_count(removed.entries)}, {_bytes(removed.size)}, from {removed.directory}")
+        entries = counted(removed.entries, "entry", "entries")
+        click.echo(f"removed {entries}, {size_text(removed.size)}, from {removed.directory}")
         return
     info = disk.info()
     click.echo(f"directory  {info.directory}")
     click.echo(f"entries    {info.entries}")
-    click.echo(f"size       {_bytes(info.size)} of {_bytes(info.limit)} ({SIZE_VARIABLE})")
-
-
-def _count(entries: int) -> str:
-    return f"{entries} {'entry' if entries == 1 else 'entries'}"
-
-
-def _bytes(size: int) -> str:
-    """A size in the unit in which it has one to four digits."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.1f} {unit}" if unit != "B" else f"{size} B"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
+    click.echo(f"size       {size_text(info.size)} of {size_text(info.limit)} ({SIZE_VARIABLE})")

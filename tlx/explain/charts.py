@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Final
 
+from tlx.diagnostics import size_text
 from tlx.explain.html import Markup, tag
-from tlx.explain.svg import in_bytes, picture, text
+from tlx.explain.svg import picture, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def memory_chart(rectangles: Sequence[Rectangle], marks: Sequence[tuple[int, int
 
     parts = [tag("rect", x=left, y=top, width=width - left - right, height=height - top - bottom, class_="frame")]
     halves = (0, total // 2, total)
-    parts += [text(left - 7, y_of(offset) + 4, in_bytes(offset), "tick", "end") for offset in halves]
+    parts += [text(left - 7, y_of(offset) + 4, size_text(offset), "tick", "end") for offset in halves]
     labelled = -40.0
     for point, line in (mark for mark in marks if first <= mark[0] <= last):
         x = x_of(point)
@@ -160,7 +161,7 @@ def memory_chart(rectangles: Sequence[Rectangle], marks: Sequence[tuple[int, int
     for number, r in enumerate(rectangles):
         x, y = x_of(r.start), y_of(r.offset + r.size)
         wide, high = max(x_of(r.end + 1) - x, 3.0), max(y_of(r.offset) - y, 2.0)
-        title = tag("title", f"{r.name}: {in_bytes(r.size)} at offset {r.offset}")
+        title = tag("title", f"{r.name}: {size_text(r.size)} at offset {r.offset}")
         shape = tag("rect", x=x, y=y, width=wide, height=high, rx=2, class_=f"buffer hue{number % 6}")
         shown = high >= 13 and wide >= 7 * len(r.name)
         parts.append(

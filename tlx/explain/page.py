@@ -11,13 +11,14 @@ from importlib.resources import files
 from typing import Final
 
 from tlx import __version__
+from tlx.diagnostics import size_text
 from tlx.explain.assembly import Analysis, Loop
 from tlx.explain.charts import Point, Rectangle, Roof, memory_chart, roofline_chart
 from tlx.explain.collect import Column, Kernel, Report
 from tlx.explain.figures import UNITS, Figures, figures
 from tlx.explain.html import Content, Markup, escape, join, tag
 from tlx.explain.provenance import Keys, Line, Section, line_of
-from tlx.explain.svg import in_bytes, legend
+from tlx.explain.svg import legend
 from tlx.explain.tiles import tiles
 from tlx.explain.trees import tree
 from tlx.lower.memory.planner import MemoryPlan, PlannedTemporary
@@ -104,7 +105,7 @@ def _header(report: Report) -> Markup:
     totals = [
         ("target", report.target),
         ("kernels", str(len(report.kernels))),
-        ("temporaries", in_bytes(sum(_plan_size(plan) for plan in report.plans.values()))),
+        ("temporaries", size_text(sum(_plan_size(plan) for plan in report.plans.values()))),
         ("remarks", str(len(report.remarks))),
     ]
     links = [
@@ -307,7 +308,7 @@ def _figures(kernel: Kernel, values: Figures) -> Markup:
     if values.operations:
         rows.append(("operations", _count(values.operations)))
     if values.bytes:
-        rows.append(("bytes", in_bytes(values.bytes)))
+        rows.append(("bytes", size_text(values.bytes)))
     if values.cycles:
         rows.append(("predicted cycles", _count(round(values.cycles))))
     if kernel.calls > 1:
@@ -491,8 +492,8 @@ def _memory(report: Report) -> Markup:
                 for start, end in t.lifetime
             ]
             size, total = max(t.offset + t.size for t in block), sum(t.size for t in block)
-            title = f"@{name}: {in_bytes(size)} on the {kind}"
-            saved = f", {in_bytes(total)} without sharing" if total > size else ""
+            title = f"@{name}: {size_text(size)} on the {kind}"
+            saved = f", {size_text(total)} without sharing" if total > size else ""
             chart = memory_chart(rectangles, marks, f"Memory plan of {title}")
             cards.append(
                 tag(
@@ -515,7 +516,7 @@ def _temporaries(block: Sequence[PlannedTemporary]) -> Markup:
         tag(
             "tr",
             tag("td", _short_name(t.name), class_="code"),
-            tag("td", in_bytes(t.size), class_="num"),
+            tag("td", size_text(t.size), class_="num"),
             tag("td", str(t.offset), class_="num"),
         )
         for t in block

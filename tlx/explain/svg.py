@@ -26,14 +26,6 @@ def picture(
     )
 
 
-def in_bytes(count: int) -> str:
-    """`2 KiB`, `64 B`."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} B"
-
-
 def legend(entries: Sequence[tuple[str, str]]) -> Markup:
     """Names of colours: pairs of a class and what it stands for."""
     return tag(

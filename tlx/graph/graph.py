@@ -12,6 +12,7 @@ from tlx.api.call import ArgumentError, PreparedFunction, aligned_array
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.streams import CallOrder, check_host_order, stream_handle
+from tlx.diagnostics import counted
 from tlx.graph.core import FLOAT32, listed
 from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
@@ -100,8 +101,7 @@ class GraphFunction:
         passed = [i for i in self.inputs if i.array is None]
         if len(arrays) != len(passed):
             names = ", ".join(i.name for i in passed)
-            count = f"{len(passed)} array{'s' * (len(passed) != 1)}"
-            raise ArgumentError(f"expected {count} ({names}), got {len(arrays)}")
+            raise ArgumentError(f"expected {counted(len(passed), 'array')} ({names}), got {len(arrays)}")
         if isinstance(self.call, DeviceFunction):
             given = dict(zip((i.name for i in passed), arrays, strict=True))
             return self._called_on_device(self.call, given, order)

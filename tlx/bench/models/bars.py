@@ -8,7 +8,7 @@ from tlx.bench import plot
 from tlx.bench.measure import OURS
 from tlx.bench.models.tables import CELLS, best_peer
 from tlx.bench.report import Record
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, counted
 
 _LINE: Final = 0.3  # inches
 _TICKS: Final = (0.125, 0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12, 16)
@@ -44,7 +44,7 @@ def draw(path: str, report: Record) -> None:
     }
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8)
     threads = report["threads"]
-    how = f"target {report['target']}, {threads} thread{'s' if threads > 1 else ''}"
+    how = f"target {report['target']}, {counted(threads, 'thread')}"
     figure.suptitle(f"{report['machine']}\n{how}, {report['date']}", fontsize=8)
     plot.save(figure, path)
 

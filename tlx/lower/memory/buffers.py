@@ -15,7 +15,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.diagnostics import Span
+from tlx.diagnostics import Span, size_text
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
@@ -161,14 +161,6 @@ def _allocate(builder: TensorBuilder, buffer: PrivateBuffer, scope: str) -> Valu
     instruction.text = instruction.text.replace(f"{start} =", f"{buffer.pointer} =", 1)
     instruction.result = buffer.pointer.name
     return memory
-
-
-def size_text(size: int) -> str:
-    """`4.0 MiB`, as remarks show sizes."""
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= scale:
-            return f"{size / scale:.1f} {unit}"
-    return f"{size} bytes"
 
 
 _MEMORY_ATTRIBUTES: Final = re.compile(

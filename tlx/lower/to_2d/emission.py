@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.diagnostics import Span
+from tlx.diagnostics import Span, size_text
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, bytes_of
 from tlx.llvm.openmp import Threads
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE

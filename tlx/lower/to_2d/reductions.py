@@ -46,13 +46,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from tlx.diagnostics import LoweringError
+from tlx.diagnostics import LoweringError, size_text
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, Type, VectorType, bytes_of
 from tlx.ir.values import Value
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView, collapse_neighbours
 from tlx.lower.operations import emit_portable_combine
 from tlx.lower.to_2d.emission import EmitContext

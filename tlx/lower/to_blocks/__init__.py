@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tlx.diagnostics import LoweringError
+from tlx.diagnostics import LoweringError, size_text
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_blocks.attention.kernel import attention_grid_kernel
 from tlx.lower.to_blocks.attention.match import Attention, AttentionMatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from tlx.diagnostics import size_text
 from tlx.ir.builder import Builder
 from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.functions import Function
@@ -16,7 +17,6 @@ from tlx.ir.types import I8, I64, PointerType, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.memory.allocation import CACHE_LINE
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.planner import choose_allocators, plan_memory
 from tlx.lower.outlining import outline_nests
 from tlx.lower.to_tiles.emit.kernel import call_function, kernel_scalar

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
+from tlx.diagnostics import counted
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of, bytes_of
 from tlx.ir.values import Value
@@ -359,7 +360,7 @@ class Expression:
         if not titles:
             return ""
         extra = sum(isinstance(n, (MatrixLeaf, ScalarLeaf)) for n in self.nodes)
-        operands = f" ({extra} extra operand{'s' if extra > 1 else ''})" if extra else ""
+        operands = f" ({counted(extra, 'extra operand')})" if extra else ""
         return f"{', '.join(titles)}{operands}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tlx.diagnostics import Span
+from tlx.diagnostics import Span, size_text
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
@@ -19,7 +19,6 @@ from tlx.ir.types import Type
 from tlx.ir.values import Global, Value
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.to_tiles.emit.copy import copy_kernel, shuffle_kernel
 from tlx.lower.to_tiles.emit.elementwise import elementwise_kernel
 from tlx.lower.to_tiles.emit.gemm.kernel import gemm_kernel

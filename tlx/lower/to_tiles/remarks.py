@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from tlx.diagnostics import size_text
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import bits_of
 from tlx.lower.context import LoweringContext
 from tlx.lower.knobs import Knobs
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.remarks import Prediction
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion

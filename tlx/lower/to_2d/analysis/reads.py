@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tlx.diagnostics import size_text
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Keyword
 from tlx.lower.memory.aliases import MemoryLocation, Position, quoted_instruction
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts

@@ -30,11 +30,11 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
+from tlx.diagnostics import size_text
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.cost import ComputeUnit
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import NO_ADDRESS
 from tlx.lower.to_2d.contraction.blocking import Blocking, block_loaded_as, blocking_cycles, max_chained_products
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise

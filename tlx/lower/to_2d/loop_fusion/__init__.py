@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from tlx.lower.memory.buffers import size_text
+from tlx.diagnostics import size_text
 from tlx.lower.memory.views import tensor_bytes
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts

@@ -39,6 +39,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
+from tlx.diagnostics import size_text
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.rewrite import only_user, split_block
 from tlx.ir.tensors.builder import TensorBuilder
@@ -46,7 +47,6 @@ from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import I64, PointerType, Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView, has_dense_rows, reshaped_strides, storage_type, tensor_bytes
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts

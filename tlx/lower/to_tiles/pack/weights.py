@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from tlx.diagnostics import Span
+from tlx.diagnostics import Span, size_text
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module, Raw
@@ -29,7 +29,6 @@ from tlx.ir.types import I8, ArrayType
 from tlx.ir.values import ConstExpr, Global, Value
 from tlx.lower.context import KernelRunner
 from tlx.lower.memory.allocation import CACHE_LINE
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.remarks import RemarkKind, Remarks
 from tlx.lower.to_tiles.pack.panels import PackedPanels, b_range, packing_kernel
 from tlx.lower.to_tiles.problem import Gemm
