@@ -2,7 +2,9 @@
 ; which stays in L2. Threads cannot share such a copy: with threads, all filters are copied first.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 --threads=openmp -o - | FileCheck %s --check-prefix=THREADS
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 --remarks -o %t 2>&1 | FileCheck %s --check-prefix=REMARK
 
+; REMARK: copy of 576.0 KiB of operand w, because its rows and columns are both strided in memory
 ; CHECK-LABEL: define void @parts(
 ; CHECK:         %rhs.heap = call noalias ptr @malloc(i64 589888)
 ; CHECK:       part.loop:

@@ -29,14 +29,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
-from tlx.lower.memory.views import TensorView, as_matrices
+from tlx.lower.memory.views import Storage, TensorView, as_matrices
 from tlx.lower.to_2d.contraction.blocking import Blocking, max_chained_products
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
 from tlx.lower.to_2d.contraction.problem import (
@@ -59,12 +58,10 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.slices import SlicedOperand, constant_slices, slice_loops
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy, compute_unit
 from tlx.lower.to_2d.contraction.vnni import VNNI, VNNI_STRIPS, VnniCopy, VnniRows, with_dense_strides
-from tlx.lower.to_2d.emission import EmitContext
+from tlx.lower.to_2d.emission import BOTH_STRIDED, EmitContext
 from tlx.lower.to_2d.loop_nests import CollapsedDims, LoopDim, loop_nest
 from tlx.lower.to_2d.memory.copies import copy, load_block, store_block
 from tlx.lower.to_2d.reductions import TypedPointer, reduce_axes
-
-_OPERANDS: Final = ("lhs", "rhs")
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ class OperandCopies:
             runs = [run for run in runs if run not in self._runs]
         dims = [dim.of(column) for run in runs for dim in run.dims]
         dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
-        place = self.context.allocate_copy(self.op, memory.element, dense.count, _OPERANDS[column])
+        place = self._allocate(column, dense.count, BOTH_STRIDED)
         self._note(column, runs)
         source, target = strided_view(memory, dims), TensorView.of(place, dense)
         if column == self._column:
@@ -132,7 +129,7 @@ class OperandCopies:
         self._note(RHS, outer, rows.extent * room)
         size = math.prod(run.extent for run in outer) * rows.extent * room
         reason = f"the matrix unit reads its rows in groups of {groups.width}"
-        place = self.context.allocate_copy(self.op, memory.element, size, _OPERANDS[RHS], reason)
+        place = self._allocate(RHS, size, reason)
         loops = [
             walk for run in outer for walk in with_dense_strides([d.of(RHS) for d in run.dims], self.strides[RHS, run])
         ]
@@ -141,6 +138,13 @@ class OperandCopies:
         copied = VnniCopy(self.b, memory, groups, tuple(loops), dims, strip or room, strip * rows.extent)
         copied.write(place.pointer)
         return OperandMemory(place.pointer, memory.element, groups.width, room, strip)
+
+    def _allocate(self, column: int, count: int, reason: str) -> Storage:
+        """A buffer for the copy of an operand, whose name in remarks is the operation's."""
+        c = self.blocking.contraction
+        element = (c.lhs, c.rhs)[column].element
+        self.context.remark_copy(self.op, element, count, c.names[column], reason)
+        return self.context.allocate(element, count, ("lhs", "rhs")[column])
 
     def _note(self, column: int, runs: Sequence[CollapsedDims], stride: int = 1) -> None:
         for run in reversed(runs):

@@ -192,6 +192,7 @@ class Contraction:
         quasi_affine: One more summed dimension, with quasi-affine strides.
         may_transpose: Whether blocks may be computed transposed and stored by columns, as results are as wide as sums.
         ignore_matrix_unit: Whether blocks are chosen for vector registers even if there is a matrix unit.
+        names: What the operation calls the operands.
     """
 
     kind: str
@@ -206,6 +207,7 @@ class Contraction:
     quasi_affine: QuasiAffineDim | None = None
     may_transpose: bool = False
     ignore_matrix_unit: bool = False
+    names: tuple[str, str] = ("lhs", "rhs")
 
     @property
     def width(self) -> int:
@@ -227,8 +229,18 @@ class Contraction:
         quasi_affine = self.quasi_affine and self.quasi_affine._replace(
             lhs=self.quasi_affine.rhs, rhs=self.quasi_affine.lhs
         )
+        names = (self.names[RHS], self.names[LHS])
         return replace(
-            self, kind=kind, lhs=self.rhs, rhs=self.lhs, batch=batch, m=m, n=n, k=k, quasi_affine=quasi_affine
+            self,
+            kind=kind,
+            lhs=self.rhs,
+            rhs=self.lhs,
+            batch=batch,
+            m=m,
+            n=n,
+            k=k,
+            quasi_affine=quasi_affine,
+            names=names,
         )
 
 

@@ -142,6 +142,7 @@ class DenseConvolution:
                 tuple(positions),
                 tuple(kernel),
                 ignore_matrix_unit=self.ignore_matrix_unit,
+                names=("w", "x"),
             )
         inner = w[1].extent
         groups = x[1].extent // inner
@@ -160,6 +161,7 @@ class DenseConvolution:
             k,
             may_transpose=may_transpose,
             ignore_matrix_unit=self.ignore_matrix_unit,
+            names=("w", "x"),
         )
 
 
