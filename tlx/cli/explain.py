@@ -78,6 +78,11 @@ def explain(
     files.write_output(output, page(report, _code(report, options, level), measured))
 
 
+for _parameter in explain.params:
+    if isinstance(_parameter, click.Option) and _parameter.name in _FULL:
+        _parameter.hidden = True  # refused, with a message that says why
+
+
 def _code(report: Report, options: Options, level: int) -> Code:
     """The main loops of the report's kernels, analysed where llvm-mca is there."""
     from tlx.explain.assembly import Analysis, analyse, find_mca, likely_processor, main_loops
