@@ -1,4 +1,4 @@
-"""Quotients by code that is chosen at run time, by what the numbers of a few registers are.
+"""Quotients by one of several code paths, chosen at run time by the operands of a few registers.
 
 The next registers probably are of the same case (`DivisionCase`): that is remembered in a variable of the function, for
 some blocks of registers, in which only the conditions of that case are tested.

@@ -1,4 +1,4 @@
-"""Products by numbers that may be subnormal: x sigmoid(x), whose sigmoid is, where x is near -90.
+"""Products by numbers that may be subnormal, such as x sigmoid(x) for x near -90.
 
 An instruction with a subnormal operand takes microcode on many machines. A branch leads from it to products by s 2^k:
 
