@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError
+from tlx.api.compiler import check_settings
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import UsageError
@@ -175,6 +176,7 @@ class Jitted:
         target: Target | str,
         settings: dict[str, Any],
     ) -> None:
+        check_settings(target, settings)
         jax = _jax()
         update_wrapper(self, function)
         self._traced = jax.jit(function, static_argnums=static.numbers, static_argnames=static.names)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 import numpy as np
 
 from tlx.api.call import ArgumentError
+from tlx.api.compiler import check_settings
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import TlxError, UsageError, did_you_mean
@@ -113,6 +114,7 @@ class InferenceSession:
         """
         if precision not in PRECISIONS:
             raise UsageError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+        check_settings(target, settings)
         self._model = model if isinstance(model, Model) else read_model(model)
         self._precision = precision
         self._settings = {"target": target, **settings}

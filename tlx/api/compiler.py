@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import zlib
 from abc import ABC, abstractmethod
@@ -192,6 +193,21 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
     compilation.check_entry(code.defined)
     return code.loaded(entry, libraries)
+
+
+def check_settings(target: Target | str, settings: Mapping[str, Any]) -> None:
+    """Check the target and the further arguments of `compile` before there is a module.
+
+    Raises:
+        UsageError: There is no such target or option, or an option does not take its value.
+    """
+    if isinstance(target, str) and target != "native":
+        from tlx.target.lookup import find_target
+
+        find_target(target)
+    own = inspect.signature(compile).parameters
+    options: Options = settings.get("options") or Options()
+    options.updated(**{name: value for name, value in settings.items() if name not in own})
 
 
 def _no_kernels_error(name: str) -> UsageError:

@@ -319,6 +319,8 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
         (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: "),
         (lambda: InferenceSession(two_layers(), shapes={"z": (1,)}), "shapes: there is no 'z'; there are x"),
         (lambda: InferenceSession(two_layers(), precision="half"), "precision 'half' is not one of float32, bfloat16"),
+        (lambda: InferenceSession(two_layers(), thread="openmp"), "unknown option 'thread'; did you mean 'threads'?"),
+        (lambda: InferenceSession(two_layers(), target="avx3"), "unknown target 'avx3'"),
         (lambda: InferenceSession("no/model.onnx"), "no/model.onnx: error: No such file or directory"),
         (lambda: InferenceSession(b"no model"), "<bytes>: error: this is not an ONNX model, or it is damaged"),
         (lambda: InferenceSession(b""), "<bytes>: error: this is not an ONNX model: it has no graph"),

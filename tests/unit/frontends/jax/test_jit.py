@@ -364,3 +364,8 @@ def test_captured_bfloats(shape: tuple[int, ...]) -> None:
 
     result = tlx.jax.jit(function)(np.zeros(shape, jnp.bfloat16))
     np.testing.assert_array_equal(result, np.asarray(weights))
+
+
+def test_options_are_checked_at_once() -> None:
+    with pytest.raises(tlx.TlxError, match="unknown option 'thread'; did you mean 'threads'"):
+        tlx.jax.jit(double, thread="openmp")
