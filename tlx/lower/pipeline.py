@@ -11,7 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from tlx.diagnostics import LoweringError, Source, Span, TlxError, TlxWarning, warn
+from tlx.diagnostics import LoweringError, Source, Span, TlxError, TlxWarning, UsageError, warn
 from tlx.intrinsics.small_floats import MARKER
 from tlx.ir.parser.module import first_typed_pointer, without_collection
 from tlx.ir.prepared import CONSTANT
@@ -280,10 +280,20 @@ def front_ends() -> tuple[ModuleType, ...]:
 
     A front end for files that are not text, such as models, has `READ` in place of `TRANSLATE`: it takes the bytes of a
     file and its name. Its `STANDARDS` are empty.
+
+    Raises:
+        UsageError: A front end for a language names no version of it.
     """
     package = importlib.import_module(FRONT_ENDS)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    return tuple(importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names)
+    return tuple(map(_front_end, names))
+
+
+def _front_end(name: str) -> ModuleType:
+    front_end = importlib.import_module(f"{FRONT_ENDS}.{name}")
+    if hasattr(front_end, "TRANSLATE") and not front_end.STANDARDS:
+        raise UsageError(f"front end {front_end.__name__}: STANDARDS is empty; name the versions of the language")
+    return front_end
 
 
 def concerns_front_ends(text: str) -> bool:
