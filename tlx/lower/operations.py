@@ -113,8 +113,8 @@ class ElementwiseOp:
                 return None
             return cls(opcode, tuple(f for f in instruction.flags if f in _FAST), "", _SUFFIX.sub("", name))
         if opcode in _OPCODES:
-            ends_function = opcode == "fptrunc" and is_function_result(instruction)
-            return cls(opcode, instruction.flags, instruction.predicate, is_function_result=ends_function)
+            is_result = opcode == "fptrunc" and is_function_result(instruction)
+            return cls(opcode, instruction.flags, instruction.predicate, is_function_result=is_result)
         return None
 
     @staticmethod

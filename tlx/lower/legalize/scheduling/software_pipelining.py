@@ -263,7 +263,7 @@ class _LoadPositions:
 
     @staticmethod
     def of(operands: Sequence[_Operand], products: int, places: Sequence[int]) -> _LoadPositions | None:
-        """Places by numbers of products; None if no operand is carried."""
+        """Positions by numbers of products; None if no operand is carried."""
         this_iteration: dict[int, list[Instruction]] = defaultdict(list)
         next_iteration: dict[int, list[Instruction]] = defaultdict(list)
         for operand, place in zip(operands, places, strict=False):
