@@ -155,7 +155,8 @@ def _out(text: str, count: int) -> tuple[int, str]:
     if not (equals and path and index.isdecimal()):
         raise UsageError(f"--out={text}: write --out=I=PATH, I being the number of an argument, from 0")
     if int(index) >= count:
-        raise UsageError(f"--out={text}: the last of the arguments, numbered from 0, is {count - 1}")
+        known = f"the last of the arguments, numbered from 0, is {count - 1}" if count else "there are no arguments"
+        raise UsageError(f"--out={text}: {known}")
     return int(index), path
 
 
