@@ -58,19 +58,23 @@ def check_subtarget(
 
 
 @cache
-def lacking_features(triple: str, cpu: str, features: tuple[str, ...], wanted: tuple[str, ...]) -> frozenset[str]:
+def lacking_features(
+    triple: str, cpu: str, features: tuple[str, ...], wanted: tuple[str, ...]
+) -> frozenset[str] | None:
     """Features that a processor lacks, by LLVM, which inlines functions only where the caller has all their features.
 
         define internal void @need.0() "target-cpu"="haswell" "target-features"="+amx-tile" { ... }
         define void @has.0() "target-cpu"="haswell" { call void @need.0() ... }                         still a call
-
-    None if LLVM cannot compile one of them for the processor, as HVX without the length of its vectors.
 
     Args:
         triple: The target triple; empty for that of this machine.
         cpu: A processor that LLVM knows.
         features: Features that are added to the processor's, or removed, `+a` or `-b`.
         wanted: The features, without their plus.
+
+    Returns:
+        None if LLVM cannot compile one of them for the processor, as HVX without the length of its vectors, or any code
+        of 64 bits for one of 32.
     """
     text = "declare void @effect()\n"
     for number, feature in enumerate(wanted):
@@ -83,7 +87,7 @@ def lacking_features(triple: str, cpu: str, features: tuple[str, ...], wanted: t
     try:
         inlined = emit_code(text, "ll", 1, triple=triple).decode()
     except CodegenError:
-        return frozenset()
+        return None
     return frozenset(feature for number, feature in enumerate(wanted) if f"@need.{number}(" in inlined)
 
 

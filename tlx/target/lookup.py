@@ -148,7 +148,7 @@ def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
 
 
 def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: str) -> Target:
-    """The target with the optional features of a processor that it has no data of, as LLVM knows them.
+    """The target with the optional features of a processor that it has no data of, as LLVM knows them, if it does.
 
     Raises:
         UsageError: The processor lacks features that the target needs.
@@ -159,7 +159,11 @@ def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: s
     known = {feature[1:] for feature in requested} | {*(processor.features if processor is not None else ())}
     needed = [feature for feature in target.needed_features if feature not in known]
     optional = sorted(target.optional - known) if processor is None else []
-    lacking = lacking_features(triple, cpu, tuple(requested), (*needed, *optional)) if needed or optional else ()
+    if not needed and not optional:
+        return target
+    lacking = lacking_features(triple, cpu, tuple(requested), (*needed, *optional))
+    if lacking is None:
+        return target.with_features(tuple(f"-{feature}" for feature in optional))
     if missing := [feature for feature in needed if feature in lacking]:
         fitting = _targets_for(cpu, triple)
         remedy = f"use --target={' or --target='.join(fitting)}" if fitting else "name another processor, or none"
@@ -175,7 +179,7 @@ def _targets_for(cpu: str, triple: str) -> list[str]:
     candidates = [t for t in targets().values() if t.triples and t.is_for(machine) and t.needed_features]
     wanted = tuple(dict.fromkeys(feature for t in candidates for feature in t.needed_features))
     lacking = lacking_features(triple, cpu, (), wanted)
-    fitting = [t for t in candidates if lacking.isdisjoint(t.needed_features)]
+    fitting = [t for t in candidates if lacking is not None and lacking.isdisjoint(t.needed_features)]
     return list({t.features: t.name for t in reversed(fitting)}.values())[::-1]
 
 

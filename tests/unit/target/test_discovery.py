@@ -85,7 +85,7 @@ def test_features_start_with_a_sign(feature: str) -> None:
 def test_the_installed_targets_are_valid(target: Target) -> None:
     assert target.title
     assert find_target(target.name) is target
-    assert target.registers in (8, 16, 32, 56, 61)
+    assert target.registers in (8, 16, 31, 32, 56, 61)
     assert len(set(target.features)) == len(target.features)
     if target.matrix is not None:
         assert target.usable_matrix_dots

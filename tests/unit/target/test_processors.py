@@ -21,6 +21,7 @@ def test_targets_have_the_features_that_llvm_knows(name: str, cpu: str) -> None:
     features = tuple(dict.fromkeys([*listed, *target.used_features, *target.needed_features]))
     triple = target.triples[0] if target.triples else "x86_64-linux-gnu"
     lacking = lacking_features(triple, cpu, (), features)
+    assert lacking is not None
     assert lacking.isdisjoint(listed)
     assert lacking.union(listed) == set(features)
 
@@ -72,6 +73,11 @@ def test_a_processor_that_a_target_has_no_data_of_has_the_features_that_llvm_kno
     assert dots == {"dotprod"}
     assert "+bf16" in resolve_target("neon", cpu="cortex-a76", features=("+bf16",)).features
     assert "+zvfh" in resolve_target("rvv", cpu="sifive-p870").features
+
+
+def test_a_processor_that_llvm_cannot_compile_for_has_no_optional_features() -> None:
+    assert resolve_target("rvv", cpu="rocket-rv32").features == resolve_target("rvv").features
+    assert resolve_target("avx2", cpu="pentium4", triple="x86_64-linux-gnu").features == ("+avx2", "+fma", "+f16c")
 
 
 def test_a_feature_of_another_width_is_refused() -> None:
