@@ -161,6 +161,8 @@ def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tu
 
 
 _WORD: Final = 4
+_PANEL_SHARE: Final = 8
+"""Of registers, those of a row of sums in most register tiles: 2 of 16 (6 rows), 4 of 32 (6 rows)."""
 
 
 def max_chained_products(blocking: Blocking, unit: ComputeUnit) -> int:
@@ -299,13 +301,17 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
 
 
 def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
-    """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache."""
+    """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache.
+
+    The columns of a panel are written row tile by row tile: a line of each has to stay until it is full.
+    """
     if not blocking.is_transposed:
         return 0
     caches = unit.target.caches
     pitch = blocking.n.strides[OUT] * bytes_of(blocking.contraction.out.element)
     lines = caches.l1 // math.gcd(pitch, caches.l1_way)
-    return unit.costs.crowded_store if blocking.n.extent > lines else 0
+    panel = unit.target.registers // _PANEL_SHARE * unit.lanes
+    return unit.costs.crowded_store if min(blocking.n.extent, panel) > lines else 0
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> float:
