@@ -596,6 +596,7 @@ TARGET: Final = replace(
     triples=TRIPLES,
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
     compilers=CompilerVersions(features={"amx-fp16": 16}),
+    dots=AVX512.with_dot_costs(["avx512fp16"]).dots,  # all processors with AMX have it
     matrix=MatrixUnit(
         kinds=(
             TileKind(

@@ -35,7 +35,7 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
@@ -56,7 +56,9 @@ class ComputeUnit:
     A product of M x N x K takes these cycles, with N padded to registers, and M and K to tiles in the second cache:
 
         vectors    M * (N / lanes) * K / products
-        matrix     (N / lanes) * (K / step) * (M / rows * tile_product_cycles + packing)
+        matrix     (N / lanes) * (K / step) * (M / rows * tile_product_cycles + packed rows)
+
+    Products of a single register tile have the tiles of their recipe: all columns in a row, and steps without padding.
 
     Attributes:
         target: The machine.
@@ -64,6 +66,7 @@ class ComputeUnit:
         rows: Rows of a tile; 0 for vectors.
         kind: The tiles; None for vectors.
         groups: Groups of K in a tile, of as many positions as a product of it adds at once.
+        vectors: The vector unit beside a matrix unit; None if this is the vector unit.
         k_step: Positions of K in a tile.
         width: Rows of the right operand that it reads interleaved (VNNI factor).
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
@@ -79,6 +82,7 @@ class ComputeUnit:
     dot_share: float = 1.0
     kind: TileKind | None = None
     groups: int = 1
+    vectors: ComputeUnit | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
@@ -97,7 +101,7 @@ class ComputeUnit:
         kind = target.matrix.kind_of(dots[0])
         k_step = kind.step_bytes // bytes_of(lhs)
         groups = k_step // dots[0].width
-        return cls(target, kind.columns, kind.rows, k_step, width, permutes, dot_share, kind, groups)
+        return cls(target, kind.columns, kind.rows, k_step, width, permutes, dot_share, kind, groups, vectors)
 
     @property
     def costs(self) -> BlockCosts:
@@ -113,30 +117,60 @@ class ComputeUnit:
         """Whether tiles may multiply matrices of these extents; vectors are better for a single row or column."""
         return self.rows > 0 and rows > 1 and columns > 1
 
+    def for_product(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> ComputeUnit:
+        """The vector unit where it takes fewer cycles for a product than this unit, else this unit; see `cycles`.
+
+        On vectors, the right operand is packed, too, if its elements are narrower than the sums.
+        """
+        if self.vectors is None or group > 1:
+            return self
+        if not self.has_tiles_for(rows, columns):
+            return self.vectors
+        width = self.k_step // self.groups
+        packed = -(-columns // self.vectors.lanes) * depth / width * packings if width > 1 else 0
+        by_vectors = self.vectors.cycles(rows, columns, depth) + packed * self.target.core.costs.packed
+        return self if self.cycles(rows, columns, depth, group, packings) < by_vectors else self.vectors
+
     def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
-        """Approximate cycles of a product.
+        """Approximate cycles of a product on this unit.
 
         Args:
             rows: Its rows.
             columns: Its columns.
             depth: Positions of K.
             group: How many rows of the right operand are interleaved in memory.
-            packings: How often it is packed: less than once where several products share it.
+            packings: How often a matrix unit's kernel packs it: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
-        sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
-        by_vectors = port_cycles(self.target.core, sums) * depth
         timing, kind = self.timing, self.kind
-        if timing is None or kind is None or (group == 1 and not self.has_tiles_for(rows, columns)):
-            return by_vectors
-        load, row_tiles = timing.load[_L2], -(-rows // kind.rows)
-        grid = min(row_tiles, kind.grid[0]), min(vectors, kind.grid[1])
-        tiles = vectors * -(-depth // self.k_step)
-        products = tiles * row_tiles * tile_product_cycles(grid, kind.cycles, load, load)
-        if group > 1:
-            return products + tiles * self.groups  # a cycle a row: panels that a kernel packs stay nearer
-        return min(by_vectors, products + tiles * self.groups * self.costs.interleaved[0] * packings)
+        if timing is None or kind is None:
+            is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
+            sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
+            return port_cycles(self.target.core, sums) * depth
+        row_tiles, steps = -(-rows // kind.rows), -(-depth // self.k_step)
+        p, q = min(row_tiles, kind.grid[0]), min(vectors, kind.grid[1])
+        lines = self.groups
+        if row_tiles == 1 and kind.fits(1, vectors):
+            q = vectors
+            if columns % kind.columns == 0:
+                lines = tile_k_step(depth, self.k_step, self.k_step // self.groups) * self.groups // self.k_step
+        load, height = timing.load[_L2], rows / row_tiles
+        product = tile_product_cycles((p, q), kind.cycles, load * height / kind.rows, load)
+        row_of_b = 1.0  # panels that a kernel packs stay nearer
+        if group == 1:
+            row_of_b = packings * (timing.packed_row[_L2] + (timing.masked_row if columns % kind.columns else 0))
+        return vectors * steps * (row_tiles * product + lines * row_of_b)
+
+
+def tile_k_step(k: int, most: int, width: int) -> int:
+    """Positions of K in a tile: `most`, or fewer where equal steps of whole groups of `width` need no padding.
+
+    K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but padded operands
+    would be copied first. Tiles of A, B and C then differ in shape: with loops over several register tiles, LLVM runs
+    out of tile registers.
+    """
+    steps = -(-k // most)
+    return k // steps if k % (steps * width) == 0 and k > width else most
 
 
 def tile_product_cycles(grid: tuple[int, int], products: float, load_a: float, load_b: float) -> float:

@@ -367,8 +367,7 @@ class BlockCosts:
             additionally.
         deinterleaved: To deinterleave a register.
         stride2: To copy every second element of a row: its loop, each register; each byte that is read, and written.
-        interleaved: Of a register of interleaved rows: to write it, and to load and merge a cache line. A matrix unit's
-            kernel that packs such rows has the same cost here; the two differ in where the copy is made.
+        interleaved: Of a register of interleaved rows: to write it, and to load and merge a cache line.
         converted: Factor for copies that widen their elements.
         zeroed_bytes: Bytes that are set to zero in a cycle.
         phase: To interleave an element of the phases of a transposed convolution: 0.6 to 1 (Zen 5, 2 to 8 phases,

@@ -26,15 +26,6 @@ _MOST_CHAINED: Final = 64
 _MOST_CHAINED_IN_TILES: Final = 256
 
 
-def max_chained_products(unit: ComputeUnit) -> int:
-    """The largest number of products that are summed in one tree.
-
-    A matrix unit's sums stay in its tiles. On vectors one product at a time prefetches the operands of the next: 128
-    blocks of 32x32x32, bfloat on AVX-512, then take three quarters of the time.
-    """
-    return _MOST_CHAINED_IN_TILES if unit.rows else _MOST_CHAINED
-
-
 class OperandWalk(NamedTuple):
     """An operand's dimensions in the order of a copy, its number of elements, and their span in memory."""
 
@@ -139,6 +130,16 @@ class Blocking:
         """Number of blocks of the result."""
         return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
 
+    @property
+    def group(self) -> int:
+        """How many rows of the right operand are interleaved in memory."""
+        return self.contraction.rhs.vnni_group if self.groups is None else self.groups.width
+
+    @property
+    def packings(self) -> float:
+        """How often a block of the right operand is packed for each block of the result, as several may share it."""
+        return 1 / math.prod(run.extent for run in self.loops if not run.strides[RHS])
+
     def is_reused(self, column: int) -> bool:
         """Whether a block of an operand is used for several blocks of the result."""
         loops = (*self.batch, *self.outer_m, *self.outer_n)
@@ -160,23 +161,41 @@ def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tu
 
 
 _WORD: Final = 4
+_PANEL_SHARE: Final = 8
+"""Of registers, those of a row of sums in most register tiles: 2 of 16 (6 rows), 4 of 32 (6 rows)."""
+
+
+def max_chained_products(blocking: Blocking, unit: ComputeUnit) -> int:
+    """The largest number of products that are summed in one tree.
+
+    A matrix unit's sums stay in its tiles. On vectors one product at a time prefetches the operands of the next: 128
+    blocks of 32x32x32, bfloat on AVX-512, then take three quarters of the time.
+    """
+    return _MOST_CHAINED_IN_TILES if unit_of_blocks(blocking, unit).rows else _MOST_CHAINED
+
+
+def unit_of_blocks(blocking: Blocking, unit: ComputeUnit) -> ComputeUnit:
+    """The unit that multiplies the blocks in fewer cycles: a matrix unit, or the vector unit beside it."""
+    return unit.for_product(blocking.m.extent, blocking.n.extent, blocking.k.extent, blocking.group, blocking.packings)
 
 
 def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.inf) -> float:
-    """Approximate cycles of a contraction by this blocking; infinite if that is known early to be the limit or more."""
+    """Approximate cycles of a contraction by this blocking; infinite if that is known early to be the limit or more.
+
+    All of a block is estimated for the unit that multiplies it.
+    """
     limit = limit if unit.costs.seed is None else math.inf
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     if copies >= limit:
         return math.inf
-    rows, depth, costs = blocking.m.extent, blocking.k.extent, unit.costs
-    group = blocking.contraction.rhs.vnni_group if blocking.groups is None else blocking.groups.width
-    vectors = -(-blocking.n.extent // unit.lanes)
-    terms, products = (blocking.sums, 1) if blocking.sums <= max_chained_products(unit) else (1, blocking.sums)
-    shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
+    most, unit = max_chained_products(blocking, unit), unit_of_blocks(blocking, unit)
+    rows, columns, depth, costs = blocking.m.extent, blocking.n.extent, blocking.k.extent, unit.costs
+    vectors = -(-columns // unit.lanes)
+    terms, products = (blocking.sums, 1) if blocking.sums <= most else (1, blocking.sums)
     between = costs.term
     if not unit.rows and not blocking.k_in_memory_order:
         between += costs.term_register * rows * vectors
-    cycles = costs.call + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
+    cycles = costs.call + terms * (between + unit.cycles(rows, columns, depth, blocking.group, blocking.packings))
     timing = unit.timing
     if timing is not None and _crosses_lines(blocking, unit):
         cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
@@ -208,17 +227,17 @@ def _has_adjacent_rows(blocking: Blocking, unit: ComputeUnit) -> bool:
 
 
 def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
-    """Approximate cycles to pack narrow operands, where products are computed on vectors.
+    """Approximate cycles to pack narrow operands, where vectors multiply them.
 
     The right one is packed in groups of 32 bits, once where blocks share it; the left one's bytes are copied to flip
     their signs.
     """
     lhs, rhs = blocking.contraction.lhs, blocking.contraction.rhs
     rows, columns, depth = blocking.m.extent, blocking.n.extent, blocking.k.extent
-    if rhs.vnni_group > 1 or blocking.groups is not None or unit.has_tiles_for(rows, columns):
+    unit = unit_of_blocks(blocking, unit)
+    if blocking.group > 1 or unit.rows:
         return 0
-    shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
-    registers = depth * bytes_of(rhs.element) / _WORD * -(-columns // unit.lanes) / shared
+    registers = depth * bytes_of(rhs.element) / _WORD * -(-columns // unit.lanes) * blocking.packings
     if bytes_of(lhs.element) == 1:
         registers += rows * -(-depth // unit.costs.register)
     cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packed
@@ -282,13 +301,17 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
 
 
 def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
-    """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache."""
+    """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache.
+
+    The columns of a panel are written row tile by row tile: a line of each has to stay until it is full.
+    """
     if not blocking.is_transposed:
         return 0
     caches = unit.target.caches
     pitch = blocking.n.strides[OUT] * bytes_of(blocking.contraction.out.element)
     lines = caches.l1 // math.gcd(pitch, caches.l1_way)
-    return unit.costs.crowded_store if blocking.n.extent > lines else 0
+    panel = unit.target.registers // _PANEL_SHARE * unit.lanes
+    return unit.costs.crowded_store if min(blocking.n.extent, panel) > lines else 0
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> float:

@@ -216,7 +216,7 @@ def emit_contraction(
     else:
         if sliced is not None and choice.contraction.lhs == contraction.rhs:
             sliced = sliced.swapped()
-        in_one_tree = choice.sums <= max_chained_products(compute_unit(context.target, contraction, element))
+        in_one_tree = choice.sums <= max_chained_products(choice, compute_unit(context.target, contraction, element))
         for part, starts in constant_slices(b, choice, _sliced_operand(context, choice)):
             copies = OperandCopies(context, b, op, part)
             lhs, rhs = (copies.operand(column) for column in (LHS, RHS))

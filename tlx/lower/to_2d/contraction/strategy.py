@@ -252,7 +252,7 @@ def _best_blocking(contraction: Contraction, unit: ComputeUnit, narrow: bool) ->
         for blocking in _choices(oriented, copied, unit):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
-            if blocking.is_transposed and (narrow or unit.rows or blocking.sums > max_chained_products(unit)):
+            if blocking.is_transposed and (narrow or unit.rows or blocking.sums > max_chained_products(blocking, unit)):
                 continue
             cost = blocking_cycles(blocking, unit, math.inf if best is None else best[0])
             if best is None or cost < best[0]:
@@ -363,7 +363,7 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
 
     7 rows of 7 x 4608 times 4608 x 512 float        8 slices of 4608 x 64 times 7 rows each
     """
-    if whole.contraction.reduces or whole.sums > max_chained_products(unit):
+    if whole.contraction.reduces or whole.sums > max_chained_products(whole, unit):
         return
     for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_rows)):
         size = whole.block_bytes(column)
@@ -390,10 +390,11 @@ def _in_tiles(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
     """
     k, step = whole.k, unit.k_step
     count = k.extent // step
-    fits = unit.rows and whole.sums > 1 and len(k.dims) == 1 and k.extent % step == 0 and count > 1
-    if fits and LHS in whole.copied and whole.sums * count <= max_chained_products(unit):
+    if LHS in whole.copied and unit.rows and whole.sums > 1 and len(k.dims) == 1 and k.extent % step == 0 and count > 1:
         tiles = CollapsedDims((LoopDim(count, tuple(stride * step for stride in k.strides)),))
-        yield replace(whole, outer_k=(*whole.outer_k, tiles), k=CollapsedDims((LoopDim(step, k.strides),)))
+        split = replace(whole, outer_k=(*whole.outer_k, tiles), k=CollapsedDims((LoopDim(step, k.strides),)))
+        if split.sums <= max_chained_products(split, unit):
+            yield split
 
 
 def _can_copy(c: Contraction, copied: frozenset[int]) -> bool:

@@ -33,7 +33,7 @@ from tlx.ir.types import FLOAT, HALF, I64, Type, VectorType, bytes_of
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
-from tlx.lower.to_2d.contraction.blocking import Blocking, blocking_cycles, narrow_packing_cycles
+from tlx.lower.to_2d.contraction.blocking import Blocking, blocking_cycles, narrow_packing_cycles, unit_of_blocks
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.problem import (
@@ -519,7 +519,8 @@ def cycles_of_narrow_operands(
     if not isinstance(choice, Blocking):
         return copying + cycles
     unit = compute_unit(target, replace(contraction, ignore_matrix_unit=True) if by_vectors else contraction, element)
-    return copying + blocking_cycles(choice, unit) * unit.dot_share + narrow_packing_cycles(choice, unit)
+    share = 1.0 if unit_of_blocks(choice, unit).rows else unit.dot_share
+    return copying + blocking_cycles(choice, unit) * share + narrow_packing_cycles(choice, unit)
 
 
 def _rounding_result(result: ContractionResult) -> ContractionResult:

@@ -23,6 +23,7 @@ from math import gcd
 from typing import Final
 
 from tlx.ir.types import Type, bits_of
+from tlx.lower.cost import tile_k_step
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import a_misses_l2, with_prefetches
@@ -69,7 +70,7 @@ def matrix_unit_recipe(
     deepest = kind.step_bytes // size
     kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
     if kstep == deepest and (gemm.m, gemm.n) == (mr, nr):
-        kstep = _k_step(gemm.k, deepest, dot.width)
+        kstep = tile_k_step(gemm.k, deepest, dot.width)
     depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
     kc = knob_constraints.k_block(gemm, knobs, kstep, splits=False, default=gemm.k)
     signs = (gemm.lhs_sign, gemm.rhs_sign) if correction == "none" else (dot.lhs[1], dot.rhs[1])
@@ -100,17 +101,6 @@ def matrix_unit_recipe(
 def _timing(target: Target) -> MatrixTiming:
     assert target.matrix is not None
     return target.matrix.timing
-
-
-def _k_step(k: int, most: int, width: int) -> int:
-    """Positions of K in a tile: `most`, or fewer where equal steps of whole groups of `width` need no padding.
-
-    K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but padded operands
-    would be copied first. Tiles of A, B and C then differ in shape: with loops over several register tiles, LLVM runs
-    out of tile registers.
-    """
-    steps = -(-k // most)
-    return k // steps if k % (steps * width) == 0 and k > width else most
 
 
 def _steps_at_once(steps: int, kind: TileKind) -> int:
