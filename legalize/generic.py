@@ -13,6 +13,7 @@ from typing import Final
 from tlx.legalize.arm import features as arm
 from tlx.legalize.power import features as power
 from tlx.legalize.riscv import features as riscv
+from tlx.legalize.x86 import avx2
 from tlx.legalize.x86.avx512 import PERMUTES
 from tlx.legalize.x86.features import PROCESSORS
 from tlx.target.hardware import VectorRegisters
@@ -27,7 +28,7 @@ TARGET: Final = Target(
     permutes=PERMUTES,
     vectors=(
         VectorRegisters(64, 32, "avx512f", masked_bits=(32, 64), fused=True, converts_half=True, rounds=True),
-        VectorRegisters(32, 16, "avx2", masked_bits=(32, 64), rounds=True),
+        VectorRegisters(32, 16, "avx2", masked_bits=(32, 64), rounds=True, core=avx2.CORE),
         VectorRegisters(16, 32, "neon", ("aarch64", "aarch64_be")),
         VectorRegisters(16, 64, "vsx", ("powerpc64le",)),
         VectorRegisters(16, 32, "v"),

@@ -67,6 +67,8 @@ _NE_CONVERT: Final = WideningLoads(
     lanes=(4, 8),
 )
 
+CORE: Final = CoreModel(latency=5, limits=KernelLimits(least_k_unroll=4))
+
 TARGET: Final = Target(
     name="avx2",
     title="x86-64 with AVX2, FMA, F16C",
@@ -93,7 +95,7 @@ TARGET: Final = Target(
     converts_half=True,
     rounds=True,
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
-    core=CoreModel(latency=5, limits=KernelLimits(least_k_unroll=4)),
+    core=CORE,
     cpus=PROCESSORS,
     linux_names=LINUX_NAMES,
     requires=("avx2", "fma", "f16c"),

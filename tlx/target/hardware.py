@@ -586,6 +586,7 @@ class VectorRegisters:
         fused: Whether multiply-add of them is one instruction.
         converts_half: Whether an instruction converts half to and from float.
         rounds: Whether an instruction rounds floats to integers.
+        core: What a core does in a cycle.
     """
 
     size: int
@@ -596,6 +597,7 @@ class VectorRegisters:
     fused: bool = False
     converts_half: bool = False
     rounds: bool = False
+    core: CoreModel = CoreModel()
 
 
 @dataclass(frozen=True, slots=True)

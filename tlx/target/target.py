@@ -514,6 +514,7 @@ def _sized(target: Target, features: Collection[str], architecture: str = "") ->
                 fused=vectors.fused,
                 converts_half=vectors.converts_half,
                 rounds=vectors.rounds,
+                core=vectors.core,
             )
     return target
 

@@ -20,7 +20,7 @@
 ;
 ; PACKED: vbroadcastss ymm [[#MR:]]
 ; PACKED-NEXT: vmovups ymm [[#NV:]]
-; PACKED-NEXT: vfmadd231ps ymm [[#mul(MR,NV)]]
+; PACKED-NEXT: vfmadd231ps ymm [[#div(mul(MR,NV),4)]]
 ; PACKED-NEXT: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

@@ -12,15 +12,14 @@
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s --mcpu=haswell --bound=1.05
 ; RUN: %assembly %t.s | FileCheck %s --check-prefix=YMM --implicit-check-not="stack {{[1-9]}}"
-; With 16 registers, four instructions a cycle are just enough: 24 of them for 12 multiply-adds that take 6 cycles. A loop
-; with an explicit comparison, as in the last block, has 25, two of which processors fuse; llvm-mca fuses none.
+; With 16 registers, an iteration has four steps, each of 12 multiply-adds, 6 broadcasts and 2 loads.
 ;
 ; ZMM: vbroadcastss zmm [[#MR:]]
 ; ZMM-NEXT: vmovups zmm [[#NV:]]
 ; ZMM-NEXT: vfmadd231ps zmm [[#mul(MR,NV)]]
 ; YMM: vbroadcastss ymm [[#MR:]]
 ; YMM-NEXT: vmovups ymm [[#NV:]]
-; YMM-NEXT: vfmadd231ps ymm [[#mul(MR,NV)]]
+; YMM-NEXT: vfmadd231ps ymm [[#div(mul(MR,NV),4)]]
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 512, i32 512>, <2 x i32> <i32 0, i32 1>,
