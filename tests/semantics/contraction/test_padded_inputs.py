@@ -149,7 +149,7 @@ _LAYOUTS: Final = [
     (replace(_STRIDED, x=(1, 16, 13, 19), w=(16, 1, 2, 4)), "avx2", _FREE, 1500, "split.buf"),
     (replace(_STRIDED, x=(1, 8, 13, 40), w=(8, 1, 3, 5)), "generic", _FREE, 1500, "split.buf"),
     (_BFLOAT, "amx", _COPIED, 1 << 20, "groups.buf"),
-    (replace(_BFLOAT, x=(2, 64, 13, 19), elements=("i8", "i32"), strides=(1, 2)), "amx", _COPIED, 6144, "groups.buf"),
+    (replace(_BFLOAT, x=(2, 64, 13, 19), elements=("i8", "i32"), strides=(1, 2)), "amx", _COPIED, 8192, "groups.buf"),
     (replace(_BFLOAT, strides=(1, 2)), "amx", _COPIED, 6144, "split.buf"),
     (replace(_CASE, x=(3, 16, 13, 7)), "avx512", _COPIED, 16 << 10, "part.loop"),
     (replace(_CASE, x=(3, 16, 13, 7), strides=(2, 1)), "avx2", _COPIED, 5120, "part.loop"),
