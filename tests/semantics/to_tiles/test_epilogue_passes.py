@@ -13,6 +13,7 @@ import pytest
 
 from tests.tools import quick_by_target
 from tlx.api.validation import validate
+from tlx.diagnostics import UsageError
 from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
@@ -78,8 +79,14 @@ def test_passes_do_not_change_what_an_epilogue_computes(
     case: tuple[tuple[int, int, int], tuple[tuple[str, str], str]], target: str
 ) -> None:
     size, (types, kind) = case
-    options = Options(knobs=FixedKnobs(Knobs(kc=8)))
-    assert validate(_product(size, types, kind), target, options=options, runs=1) == []
+    text, options = _product(size, types, kind), Options(knobs=FixedKnobs(Knobs(kc=8)))
+    try:
+        differences = validate(text, target, options=options, runs=1)
+    except UsageError as error:  # small products of bfloat have no passes on AMX: vectors multiply them as floats
+        if (target, types[0]) != ("amx", "bfloat") or "added up in registers" not in str(error):
+            raise
+        differences = validate(text, target, runs=1)
+    assert differences == []
 
 
 @pytest.mark.parametrize("target", _TARGETS)
