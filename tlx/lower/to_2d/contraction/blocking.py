@@ -171,7 +171,12 @@ def max_chained_products(blocking: Blocking, unit: ComputeUnit) -> int:
     A matrix unit's sums stay in its tiles. On vectors one product at a time prefetches the operands of the next: 128
     blocks of 32x32x32, bfloat on AVX-512, then take three quarters of the time.
     """
-    return _MOST_CHAINED_IN_TILES if unit_of_blocks(blocking, unit).rows else _MOST_CHAINED
+    return _max_chained(unit_of_blocks(blocking, unit))
+
+
+def _max_chained(unit: ComputeUnit) -> int:
+    """The same for the unit that multiplies the blocks."""
+    return _MOST_CHAINED_IN_TILES if unit.rows else _MOST_CHAINED
 
 
 def unit_of_blocks(blocking: Blocking, unit: ComputeUnit) -> ComputeUnit:
@@ -188,10 +193,10 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     if copies >= limit:
         return math.inf
-    most, unit = max_chained_products(blocking, unit), unit_of_blocks(blocking, unit)
+    unit = unit_of_blocks(blocking, unit)
     rows, columns, depth, costs = blocking.m.extent, blocking.n.extent, blocking.k.extent, unit.costs
     vectors = -(-columns // unit.lanes)
-    terms, products = (blocking.sums, 1) if blocking.sums <= most else (1, blocking.sums)
+    terms, products = (blocking.sums, 1) if blocking.sums <= _max_chained(unit) else (1, blocking.sums)
     between = costs.term
     if not unit.rows and not blocking.k_in_memory_order:
         between += costs.term_register * rows * vectors
