@@ -353,7 +353,7 @@ def _places(
     results: Sequence[ValueType],
 ) -> dict[int, int]:
     """For each result that takes the memory of a donated parameter, the number of that parameter."""
-    free = [k for k, (leaf, _) in enumerate(inputs) if leaf in donated]
+    free = [k for k, (leaf, _) in enumerate(inputs) if leaf in donated and types[k].count]
     places: dict[int, int] = {}
     for number, type_ in enumerate(results):
         place = next((k for k in free if types[k] == type_), None)

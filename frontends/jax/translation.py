@@ -6,7 +6,7 @@ functions, and gives every error the place of the operation in the user's Python
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +17,6 @@ import numpy as np
 from tlx.diagnostics import Source, TlxError, UsageError
 from tlx.frontends.jax.program import Operation, Program, Region, ValueType, live_operations, used_values
 from tlx.graph import Graph, Value
-
-_TAKE_EMPTY: Final = ("stablehlo.concatenate", "stablehlo.pad")
-"""Operations whose operands may have no elements."""
 
 _MOST: Final = (1 << 31) - 1
 """Elements of a tensor: the IR has extents of 32 bits."""
@@ -147,8 +144,8 @@ class Translation:
 
     def constant(self, array: np.ndarray[Any, Any]) -> Value:
         """A constant; equal ones are one value, but for those that are weights."""
-        if not any(array.strides):  # one number, repeated
-            return self.graph.full(array.shape, array[(0,) * array.ndim], array.dtype)
+        if not (array.size and any(array.strides)):  # one number, repeated
+            return self.graph.full(array.shape, array.flat[0] if array.size else 0, array.dtype)
         if self._has_weights and array.nbytes > LARGE and array.min() != array.max():
             return self.graph.weight("constant", array)
         key = (array.shape, array.dtype, array.tobytes())
@@ -169,14 +166,19 @@ class Translation:
             arguments: Its arguments.
             needed: Which of its results are needed.
         """
-        if name not in self._program.functions:
-            raise UsageError(f"the module has no function @{name}")
+        body = self.body(name)
         if any(call is by for call in self._calls):
             raise UsageError(f"@{name} calls itself")
         self._calls.append(by)
-        results = self.inline(self._program.functions[name].body, arguments, {}, needed)
+        results = self.inline(body, arguments, {}, needed)
         self._calls.pop()
         return results
+
+    def body(self, name: str) -> Region:
+        """The body of a function of the program."""
+        if name not in self._program.functions:
+            raise UsageError(f"the module has no function @{name}")
+        return self._program.functions[name].body
 
     def inline(
         self, region: Region, arguments: Sequence[Value], around: Around, needed: Sequence[bool] | None = None
@@ -215,10 +217,7 @@ class Translation:
 
     def inline_all(self, region: Region, arguments: Sequence[Value], around: Around) -> list[Value]:
         """All values that a region returns, translated in place."""
-        values = self.inline(region, arguments, around)
-        if any(value is None for value in values):
-            raise UsageError("a result has no elements, which TLX does not support: leave it out")
-        return [value for value in values if value is not None]
+        return [value for value in self.inline(region, arguments, around) if value is not None]
 
     def refuse(self, operation: Operation, message: str) -> NoReturn:
         """Raise an error at an operation; if its place is not known, at one that uses it, or the call that it is in."""
@@ -233,11 +232,12 @@ class Translation:
         rule = self._rules.get(operation.name)
         if rule is None:
             self.refuse(operation, self._refused.get(operation.name, "TLX does not know this operation"))
-        if all(type_.shape and 0 in type_.shape for type_ in operation.types):
-            return [None] * len(operation.types)  # what has no elements is no value; see `_operands`
         for type_ in operation.types if operation.name != "func.call" else ():  # its function says more
             self._check_type(operation, type_)
-        operands = list(self._operands(operation, values))
+        empty = [self.graph.full(t.shape or (), 0, t.dtype) for t in operation.types if t.dtype and not t.count]
+        if len(empty) == len(operation.types):
+            return empty
+        operands = [value for v in operation.operands if (value := values[v]) is not None]
         with self._errors_at(operation):
             results = rule.translate(Context(self, operation, operands, values, needed))
         for value, type_ in zip(results, operation.types, strict=True):
@@ -245,15 +245,6 @@ class Translation:
             is_right = value is None or (value.dtype == type_.dtype and (is_scalar or value.shape == type_.shape))
             assert is_right, f"{operation.name}: {value} is not {type_.text}"
         return results
-
-    def _operands(self, operation: Operation, values: Around) -> Iterator[Value]:
-        """The operands of an operation; those without elements are left out of concatenations and pads."""
-        for v, type_ in zip(operation.operands, operation.operand_types, strict=True):
-            value = values[v]
-            if value is None and operation.name not in _TAKE_EMPTY:
-                self._check_type(operation, type_)
-            if value is not None:
-                yield value
 
     def _check_type(self, operation: Operation, type_: ValueType) -> None:
         if reason := _unsupported(type_):
@@ -277,6 +268,4 @@ def _unsupported(type_: ValueType) -> str | None:
     if type_.shape is None or type_.dtype is None:
         types = "booleans, integers, floats of 16 to 64 bits, float8_e4m3fn or float8_e5m2"
         return f"is not supported: use arrays of {types}"
-    if not type_.count:
-        return "has no elements, which TLX does not support: leave it out"
     return f"has more than {_MOST} elements: split it" if type_.count > _MOST else None

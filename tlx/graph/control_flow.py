@@ -161,6 +161,8 @@ class ControlFlow(Composites):
         """
         b = self._builder
         values = [self._value("while_loop", x) for x in initial]
+        if not all(x.view.count for x in values):
+            return self._loop_without_empty(condition, body, values)
         elements = [self._vector(x, range(x.rank)) if x.view.count == 1 else None for x in values]
         before, after, snapshot, blocks, outer = b.block, self._here(), self._snapshot(), self._blocks(), self._region
         head = b.new_block("while")
@@ -204,6 +206,22 @@ class ControlFlow(Composites):
         b.branch(head)
         b.at_end(end)
         return tuple(final)
+
+    def _loop_without_empty(
+        self, condition: Callable[..., Operand], body: Callable[..., Any], initial: Sequence[Value]
+    ) -> tuple[Value, ...]:
+        """A loop that does not carry the tensors without elements of its state."""
+
+        def whole(state: Sequence[Value]) -> list[Value]:
+            elements = iter(state)
+            return [next(elements) if x.view.count else x for x in initial]
+
+        def step(*state: Value) -> list[Value]:
+            following = self._results("while_loop", "the body", body(*whole(state)), initial)
+            return [x for x in following if x.view.count]
+
+        carried = [x for x in initial if x.view.count]
+        return tuple(whole(self.while_loop(lambda *state: condition(*whole(state)), step, *carried)))
 
     def conditional(
         self, predicate: Operand, if_true: Callable[..., Any], if_false: Callable[..., Any], *operands: Operand
@@ -253,6 +271,8 @@ class ControlFlow(Composites):
             self._fail("cumulative", f"{name!r} is not one of {', '.join(_CUMULATIVE)}")
         value = self._reducible(name, x)
         along = self._axis(name, axis, value.rank)
+        if not value.view.count:
+            return value
         wide = self._accumulated(value) if name in ("sum", "product") else value
         length, inner = value.shape[along], math.prod(value.shape[along + 1 :])
         rows = value.view.count // (length * inner)
@@ -562,4 +582,4 @@ def _bytes(x: Value) -> int:
 
 
 def _place(x: Value) -> tuple[str, View] | None:
-    return (x.buffer.operand.typed, x.view) if x.buffer.in_memory else None
+    return (x.buffer.operand.typed, x.view) if x.buffer.in_memory or not x.view.count else None

@@ -115,15 +115,13 @@ class Core:
         return np.dtype(known.type)  # in native byte order
 
     def _shape(self, operation: str, shape: Sequence[int]) -> tuple[int, ...]:
-        """A shape whose extents are positive."""
+        """A shape whose extents are not negative."""
         try:
             extents = tuple(index(extent) for extent in shape)
         except TypeError:
             self._fail(operation, f"expected a shape such as (2, 3), got {shape!r}")
-        if any(extent < 1 for extent in extents):
-            self._fail(
-                operation, f"shape {listed(extents)} has an extent below 1: tensors without elements are not values"
-            )
+        if any(extent < 0 for extent in extents):
+            self._fail(operation, f"shape {listed(extents)} has a negative extent")
         return extents
 
     def _axis(self, operation: str, axis: int, rank: int, name: str = "axis") -> int:
@@ -177,6 +175,8 @@ class Core:
             data = data.astype(self._dtype("constant", dtype))
         known = self._dtype("constant", data.dtype)
         self._shape("constant", data.shape)
+        if not data.size:
+            return self._empty(data.shape, known)
         if data.size == 1 or bool((data.ravel()[:1].tobytes() * data.size) == data.tobytes()):
             return self.full(data.shape, data.ravel()[0], known)
         element = type_of(known)
@@ -189,7 +189,13 @@ class Core:
 
     # Values ----------------------------------------------------------------------------------------------------
 
+    def _empty(self, shape: Sequence[int], dtype: DType) -> Value:
+        """A value without elements."""
+        return self.full(shape, 0, dtype)
+
     def _make(self, dtype: DType, view: View, buffer: Buffer) -> Value:
+        if not view.count:  # in no memory: a view of a constant
+            view, buffer = View(view.shape, (0,) * len(view.shape)), Buffer(_scalar(np.zeros((), dtype)), 1)
         return Value(cast("Operations", self), dtype, view, buffer)
 
     def _in_memory(self, pointer: ir.Value, shape: Sequence[int], dtype: DType) -> Value:
@@ -312,7 +318,7 @@ class Core:
     def _dense(self, x: Value, order: Sequence[int] | None = None) -> Value:
         """The same value without gaps and repetition, row-major by default."""
         order = tuple(range(x.rank)) if order is None else order
-        if x.view.is_dense(order) and (x.buffer.in_memory or x.buffer.count == x.view.count):
+        if not x.view.count or (x.view.is_dense(order) and (x.buffer.in_memory or x.buffer.count == x.view.count)):
             return x
         scalar = x.buffer.operand
         if not x.buffer.in_memory and not isinstance(scalar.type, VectorType) and x.view.count > _LARGE_SPLAT:

@@ -93,14 +93,18 @@ class Elementwise(Core):
         return self.binary("divide", x, y)
 
     def modulo(self, x: Operand, y: Operand) -> Value:
-        """`x % y`: the remainder with the sign of `y`, as in Python; `binary("remainder", x, y)` has that of `x`."""
+        """`x % y`: the remainder with the sign of `y`, as in Python; `binary("remainder", x, y)` has that of `x`.
+
+        A remainder of 0 has that sign, too.
+        """
         a, b = self._pair("modulo", x, y)
         remainder = self.binary("remainder", a, b)
         if a.dtype.kind == "u":
             return remainder
-        differs = self.binary("xor", self.compare("lt", remainder, 0), self.compare("lt", b, 0))
-        is_off = self.binary("and", self.compare("ne", remainder, 0), differs)
-        return self.where(is_off, remainder + b, remainder)
+        is_negative = self.compare("lt", b, 0)
+        differs = self.binary("xor", self.compare("lt", remainder, 0), is_negative)
+        zero = self.where(is_negative, self.full((), -0.0, b.dtype), 0) if is_float(b.dtype) else 0
+        return self.where(self.equal(remainder, 0), zero, self.where(differs, remainder + b, remainder))
 
     def multiply_add(self, x: Operand, y: Operand, z: Operand) -> Value:
         """`x * y + z` of floats, rounded once on machines that support it."""
@@ -325,6 +329,8 @@ class Elementwise(Core):
 
     def _function(self, name: str, x: Value, accuracy: Accuracy = FULL_ACCURACY) -> Value:
         """A tensor function of the table, on a token, and how accurate it must be."""
+        if not x.view.count:
+            return x
         once = self._once(x)
         order = once.view.order
         dense = self._dense(once, order)
@@ -347,6 +353,8 @@ class Elementwise(Core):
         Dimensions that all operands repeat are computed once; the vectors lie in the order of the largest operand.
         """
         shape = self._common_shape(name, operands)
+        if 0 in shape:
+            return self._empty(shape, dtype)
         aligned = [x.view.broadcast(shape, range(len(shape) - x.rank, len(shape))) for x in operands]
         repeated = [d for d in range(len(shape)) if all(not view.strides[d] for view in aligned)]
         views = [view.once(repeated) for view in aligned]

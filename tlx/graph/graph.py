@@ -19,7 +19,7 @@ from tlx.graph.value import Buffer, DType, Memory, Operand, Value
 from tlx.graph.view import View
 from tlx.ir.functions import Argument
 from tlx.ir.module import Module
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.prepared import CONSTANT
 from tlx.ir.types import PTR
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -213,7 +213,8 @@ class Graph(RandomBits):
         """
         data = np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array)
         known = self._dtype("weight", data.dtype if dtype is None else dtype)
-        self._shape("weight", data.shape)
+        if not data.size:
+            return self._empty(data.shape, known)
         return self._declare(Input(self._free(name), data.shape, known, data.astype(known, copy=False)))
 
     def output(self, x: Operand, name: str = "out", into: Value | None = None) -> None:
@@ -229,7 +230,8 @@ class Graph(RandomBits):
             self._outputs.append(Output(name, value.shape, value.dtype, self._overwrite(value, into)))
             return
         free = self._free(name)
-        self._put(value, Argument(PTR, _WRITTEN, free).value)
+        if value.view.count:
+            self._put(value, Argument(PTR, _WRITTEN, free).value)
         self._outputs.append(Output(free, value.shape, value.dtype))
 
     def _overwrite(self, value: Value, parameter: Value) -> str:
@@ -279,7 +281,10 @@ class Graph(RandomBits):
 
     def module(self) -> Module:
         """The function as a module."""
-        module = parse(self._text("module"), f"<graph {self._name}>")
+        # A function without tensors, whose results have no elements, is parsed as well.
+        head = f"define void @{self._name}("
+        text = self._text("module")
+        module = parse(text, f"<graph {self._name}>", lambda f: f.startswith(head) or needs_lowering(f))
         buffers = self._buffers
         PrivateBuffers(module, module.function(self._name), buffers.buffers, scopes=buffers.scopes).emit()
         return module

@@ -46,10 +46,12 @@ class Indexing(Reductions):
             starts: Position of the box in each dimension, integers or scalars.
             shape: Its shape.
         """
-        value = self._stored(self._value("dynamic_slice", x))
+        value = self._value("dynamic_slice", x)
         extents = self._shape("dynamic_slice", shape)
         positions = self._positions("dynamic_slice", value, starts, extents)
-        return self._at(value, positions, extents)
+        if 0 in extents:
+            return self._empty(extents, value.dtype)
+        return self._at(self._stored(value), positions, extents)
 
     def dynamic_update_slice(self, x: Operand, update: Operand, starts: Sequence[Operand]) -> Value:
         """A tensor with a box of it replaced: in place, if the tensor is an earlier update or carried by a loop.
@@ -61,6 +63,8 @@ class Indexing(Reductions):
         """
         value, new = self._pair("dynamic_update_slice", x, update)
         positions = self._positions("dynamic_update_slice", value, starts, new.shape)
+        if not new.view.count:
+            return value
         token = self._row_major_token(new)
         target = self._writable(value)
         after = self._here()
@@ -76,11 +80,14 @@ class Indexing(Reductions):
             axes: The dimensions whose positions `starts` has; the position in others is 0.
             shape: Shape of a box, with an extent for each dimension of `x`.
         """
-        value = self._stored(self._value("gather", x))
+        value = self._value("gather", x)
         rows, along = self._start_rows("gather", value, starts, axes)
         extents = self._shape("gather", shape)
         self._check_box("gather", value, extents)
         count = rows.shape[0]
+        if 0 in (count, *extents):
+            return self._empty((count, *extents), value.dtype)
+        value = self._stored(value)
         result = self._buffer((count, *extents), value.dtype)
         with self._loop(count) as number:
             positions = self._clamped(value, self._row(rows, number, value.rank, along), extents)
@@ -118,6 +125,8 @@ class Indexing(Reductions):
             self._fail("scatter", f"updates of shape {listed(boxes.shape)} are not {expected}")
         extents = boxes.shape[1:]
         self._check_box("scatter", value, extents)
+        if not boxes.view.count:
+            return value
         target = self._writable(value)
         source = self._stored(boxes)
         if source.buffer.memory is target.buffer.memory:
@@ -154,15 +163,17 @@ class Indexing(Reductions):
             return self._map("bitcast", ElementwiseOp("bitcast"), [value], to)
         if new > old and value.shape[-1:] != (new // old,):
             self._fail("bitcast", f"the last dimension of {listed(value.shape)} must be {new // old} for {to.name}")
-        stored = self._copied(value)
         shape = (*value.shape, old // new) if new < old else value.shape[:-1]
+        if 0 in shape:
+            return self._empty(shape, to)
+        stored = self._copied(value)
         return self._make(to, View.dense(shape), stored.buffer)
 
     def reverse(self, x: Operand, axes: int | Sequence[int]) -> Value:
         """The elements in the opposite order along some dimensions: slices, or a loop if they are many."""
         value = self._value("reverse", x)
         for axis in self._axes("reverse", axes, value.rank):
-            if value.shape[axis] == 1 or axis in value.view.repeated:
+            if not value.view.count or value.shape[axis] == 1 or axis in value.view.repeated:
                 continue
             few = value.shape[axis] <= MOST_SLICES
             value = self._reversed_by_slices(value, axis) if few else self._reversed(value, axis)
@@ -207,7 +218,7 @@ class Indexing(Reductions):
         if rows.rank != 2 or rows.shape[1] != len(along) or rows.dtype.kind not in "iu" or not along:
             expected = f"a matrix of integers with a column for each of axes {listed(along)}"
             self._fail(operation, f"starts are {rows!r}: expected {expected}")
-        return self._stored(self._dense(rows)), along
+        return self._stored(self._dense(rows)) if rows.view.count else rows, along
 
     def _row(self, rows: Value, number: ir.Value, rank: int, along: Sequence[int]) -> list[ir.Value]:
         """The positions in a row of starts."""

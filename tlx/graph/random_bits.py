@@ -56,6 +56,8 @@ class RandomBits(Sorting):
             self._fail("random_bits", f"the state is {old!r}: {algorithm} takes {expected}")
         if to == BOOL or is_float(to):
             self._fail("random_bits", f"bits are integers, not {to.name}: convert or bitcast them")
+        if 0 in extents:
+            return old, self._empty(extents, to)
         generate = self._threefry if algorithm == "threefry" else self._philox
         counter, bits = generate(self._halves(old[0]), old[1:], extents, wide=to.itemsize == 8)
         return self.concatenate([old[:1], counter]), self.convert(bits, to)

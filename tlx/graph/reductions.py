@@ -26,7 +26,7 @@ class Reductions(Products):
         """One of `REDUCTIONS` over some dimensions, by default over all.
 
         Sums and products of half and bfloat are computed in float and rounded once. Integers wrap. `max` and `min` of a
-        NaN are NaN.
+        NaN are NaN. Where there are no elements, the result is the neutral element, such as 0 of a sum.
 
         Args:
             name: The operation.
@@ -38,15 +38,18 @@ class Reductions(Products):
         along = self._axes(name, axes, value.rank)
         others = [d for d in range(value.rank) if d not in along]
         shape = tuple(1 if d in along else e for d, e in enumerate(value.shape))
+        kept = [value.shape[d] for d in others]
         result = value
-        if any(value.shape[d] > 1 for d in along):
+        if not value.view.count:
+            result = self.full(shape, neutral_element(name, value.dtype), value.dtype)
+        elif any(value.shape[d] > 1 for d in along):
             if any(d in value.view.repeated for d in along):
                 value = self._dense(value)
             once = self._once(value)
             window = [e if d in along else 1 for d, e in enumerate(once.shape)]
             reduced = self._windows(name, once, window, [1] * value.rank)
             result = self._with_view(reduced, reduced.view.broadcast(shape, range(value.rank)))
-        return result if keep else self.reshape(result, [value.shape[d] for d in others])
+        return result if keep else self.reshape(result, kept)
 
     def fold(
         self,
@@ -98,7 +101,8 @@ class Reductions(Products):
             extent //= 2
         for last in reversed(rest):
             parts = self._combined(function, parts, last)
-        parts = self._combined(function, [self.broadcast(i, (1, *kept)) for i in starts], parts)
+        first = [self.broadcast(i, (1, *kept)) for i in starts]
+        parts = self._combined(function, first, parts) if extent else first
         result_shape = [1 if d in along else e for d, e in enumerate(shape)] if keep else kept
         results = tuple(self.reshape(part, result_shape) for part in parts)
         return results if are_several else results[0]
@@ -171,7 +175,7 @@ class Reductions(Products):
         low, high = zip(*borders, strict=True)
         padded = self.pad(value, low, high, number=neutral_element(name, value.dtype))
         for d, (extent, size) in enumerate(zip(padded.shape, window, strict=True)):
-            if size > extent:
+            if size > extent > 0:
                 self._fail(name, f"window {listed(window)} is larger than dimension {d}, extent {extent}")
         return self._windows(name, padded, window, steps)
 
@@ -200,7 +204,9 @@ class Reductions(Products):
             signed = self._make(np.dtype(f"i{x.dtype.itemsize}"), flipped.view, flipped.buffer)
             reduced = self._windows(name, signed, window, strides)
             return self.binary("xor", self._make(x.dtype, reduced.view, reduced.buffer), top)
-        shape = [(e - w) // s + 1 for e, w, s in zip(x.shape, window, strides, strict=True)]
+        shape = [max((e - w) // s + 1, 0) for e, w, s in zip(x.shape, window, strides, strict=True)]
+        if 0 in shape:
+            return self._empty(shape, x.dtype)
         count = int(np.prod(shape, dtype=np.int64))
         result = vector_of(count, type_of(x.dtype))
         vector = self._builder.reduce(REDUCTIONS[name], self._token_of_all(x), window, strides, result)
@@ -210,6 +216,8 @@ class Reductions(Products):
         """The least index among those of the elements that equal the extreme."""
         value = self._value(name, x)
         along = self._axis(name, axis, value.rank)
+        if not value.shape[along]:
+            self._fail(name, f"dimension {along} of {listed(value.shape)} has no elements")
         best = self.reduce(extreme, value, along, keep=True)
         chosen = self.equal(value, best)
         if is_float(value.dtype):

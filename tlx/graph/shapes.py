@@ -40,6 +40,8 @@ class Shapes(Core):
         if math.prod(extents) != value.view.count:
             sizes = f"{listed(value.shape)} has {value.view.count} elements, {listed(shape)} has {math.prod(extents)}"
             self._fail("reshape", sizes)
+        if not value.view.count:
+            return self._empty(extents, value.dtype)
         view = value.view.reshaped(extents)
         if view is None or not self._is_readable(value, view):
             value = self._dense(value)
@@ -82,10 +84,12 @@ class Shapes(Core):
         if not len(starts) == len(stops) == len(strides) == value.rank:
             self._fail("slice", f"starts, stops and steps must have an entry for each of {value.rank} dimensions")
         for d, (start, stop, step) in enumerate(zip(starts, stops, strides, strict=True)):
-            if not 0 <= start < stop <= value.shape[d] or step < 1:
-                allowed = f"expected 0 <= start < stop <= {value.shape[d]} and a step of at least 1"
+            if not 0 <= start <= stop <= value.shape[d] or step < 1:
+                allowed = f"expected 0 <= start <= stop <= {value.shape[d]} and a step of at least 1"
                 self._fail("slice", f"{start}:{stop}:{step} in dimension {d}: {allowed}")
         shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, stops, strides, strict=True))
+        if 0 in shape:
+            return self._empty(shape, value.dtype)
         whole = tuple((e - 1) * s + 1 for e, s in zip(shape, strides, strict=True))
         cropped = self._cropped(value, starts, whole)
         view = cropped.view.sliced([0] * value.rank, shape, strides)
@@ -117,7 +121,7 @@ class Shapes(Core):
             start, stop, step = self._range(k, len(starts), extent)
             starts, stops, steps = [*starts, start], [*stops, stop], [*steps, step]
             if isinstance(k, slice):
-                shape.append(max(0, -(-(stop - start) // step)))
+                shape.append(-(-(stop - start) // step))
         return self.reshape(self.slice(value, starts, stops, steps), shape)
 
     def pad(
@@ -143,13 +147,14 @@ class Shapes(Core):
             self._fail("pad", f"low, high and interior must have an entry for each of {value.rank} dimensions")
         if any(n < 0 for n in between):
             self._fail("pad", f"interior {listed(between)} must not be negative")
-        shape = [l + e + (e - 1) * i + h for l, e, i, h in zip(low, value.shape, between, high, strict=True)]  # noqa: E741
-        if any(extent < 1 for extent in shape):
-            self._fail("pad", f"low {listed(low)} and high {listed(high)} leave nothing of {listed(value.shape)}")
+        spread = [e + max(e - 1, 0) * i for e, i in zip(value.shape, between, strict=True)]
+        shape = [l + e + h for l, e, h in zip(low, spread, high, strict=True)]  # noqa: E741
+        if any(extent < 0 for extent in shape):
+            self._fail("pad", f"low {listed(low)} and high {listed(high)} crop more than {listed(value.shape)} has")
         if not any((*low, *high, *between)):
             return value
-        spread = [e + (e - 1) * i for e, i in zip(value.shape, between, strict=True)]
-        if any(min(l, 0) + min(h, 0) <= -e for l, h, e in zip(low, high, spread, strict=True)):  # noqa: E741
+        kept = [e + min(l, 0) + min(h, 0) for e, l, h in zip(spread, low, high, strict=True)]  # noqa: E741
+        if min(*kept, *shape) < 1:
             return self.full(shape, number, value.dtype)
         scalar = self.full((), number, value.dtype).buffer.operand
         result = vector_of(math.prod(shape), type_of(value.dtype))
@@ -172,9 +177,10 @@ class Shapes(Core):
             if (*part.shape[:along], *part.shape[along + 1 :]) != (*first.shape[:along], *first.shape[along + 1 :]):
                 texts = f"{listed(first.shape)} and {listed(part.shape)}"
                 self._fail("concatenate", f"shapes {texts} may differ only in dimension {along}")
-        if len(parts) == 1:
-            return first
         shape = [sum(p.shape[along] for p in parts) if d == along else e for d, e in enumerate(first.shape)]
+        parts = [part for part in parts if part.view.count]
+        if len(parts) < 2:
+            return parts[0] if parts else self._empty(shape, first.dtype)
         result = vector_of(math.prod(shape), type_of(first.dtype))
         vector = self._builder.concat([self._token_of_all(part) for part in parts], along, result)
         return self._of_vector(vector, shape, first.dtype)
@@ -195,9 +201,7 @@ class Shapes(Core):
             start, stop, step = key.indices(extent)
             if step < 1:
                 self._fail("index", f"step {step} is negative: use reverse")
-            if stop <= start:
-                self._fail("index", f"{start}:{stop} selects nothing of dimension {dimension}, extent {extent}")
-            return start, stop, step
+            return start, max(start, stop), step
         try:
             position = operator.index(cast("SupportsIndex", key))
         except TypeError:

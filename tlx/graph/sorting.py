@@ -59,6 +59,8 @@ class Sorting(ControlFlow):
             if value.shape != first.shape:
                 self._fail("sort", f"shapes {listed(first.shape)} and {listed(value.shape)} differ")
         along = self._axis("sort", axis, first.rank)
+        if not first.view.count:
+            return tuple(values)
         order = self._sorted_entries("sort", values[:keys], along, descending=descending)
         return tuple(self._permuted(value, along, order) for value in values)
 
@@ -66,6 +68,8 @@ class Sorting(ControlFlow):
         """Positions (int32) of the elements in sorted order; equal elements keep their order."""
         value = self._value("argsort", x)
         along = self._axis("argsort", axis, value.rank)
+        if not value.view.count:
+            return self._empty(value.shape, np.dtype(np.int32))
         order = self._sorted_entries("argsort", [value], along, descending=descending)
         return self._last_to(self.convert(order, "int32"), along)
 
@@ -76,8 +80,11 @@ class Sorting(ControlFlow):
         """
         value = self._value("top_k", x)
         last = self._axis("top_k", -1, value.rank)
-        if not 1 <= k <= value.shape[last]:
-            self._fail("top_k", f"k is {k}: expected 1 to {value.shape[last]}, the extent of the last dimension")
+        if not 0 <= k <= value.shape[last]:
+            self._fail("top_k", f"k is {k}: expected 0 to {value.shape[last]}, the extent of the last dimension")
+        if 0 in (k, *value.shape):
+            shape = (*value.shape[:-1], k)
+            return self._empty(shape, value.dtype), self._empty(shape, np.dtype(np.int32))
         order = self._sorted_entries("top_k", [value], last, descending=True)
         return self._permuted(value, last, order, k), self.index(self.convert(order, "int32"), (..., slice(k)))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tlx.ir.instructions import Block, Instruction
 
 DType: TypeAlias = np.dtype[Any]
-Operand: TypeAlias = "Value | np.ndarray[Any, Any] | float"
+Operand: TypeAlias = "Value | np.ndarray[Any, Any] | np.number[Any] | np.bool_ | float"
 Index: TypeAlias = "int | slice | Any | None"
 
 

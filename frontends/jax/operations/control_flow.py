@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from tlx.frontends.jax.operations.sorting import approximate_top_k
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Value
 
@@ -30,6 +31,8 @@ def _composite(c: Context) -> Results:
 
 def _custom_call(c: Context) -> Results:
     name: str = c.attribute("call_target_name")
+    if name == "ApproxTopK":
+        return approximate_top_k(c)
     if name not in _SHARDING:
         remedy = "call numpy.linalg outside of the compiled function" if name.startswith("lapack") else _REMEDY
         c.refuse(f"'{name}' is an XLA function that TLX cannot call: {remedy}")
@@ -63,7 +66,9 @@ RULES: Final[dict[str, Rule]] = {
     "func.call": Rule(_call, "the operations of the function"),
     "stablehlo.case": Rule(_case, "`switch(index, branches)`"),
     "stablehlo.composite": Rule(_composite, "the operations of its definition; `erf` for `chlo.erf`"),
-    "stablehlo.custom_call": Rule(_custom_call, "its operands, if it says how they are sharded; others are refused"),
+    "stablehlo.custom_call": Rule(
+        _custom_call, "its operands, if it says how they are sharded; `ApproxTopK` sorts; others are refused"
+    ),
     "stablehlo.if": Rule(_if, "`conditional(predicate, if_true, if_false)`"),
     "stablehlo.rng_bit_generator": Rule(
         _random_bits, "`random_bits(state, shape, dtype, algorithm)`; the default algorithm is philox, as XLA's here"

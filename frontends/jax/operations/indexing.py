@@ -76,37 +76,38 @@ def _gather(c: Context) -> Results:
 
 def _scatter(c: Context) -> Results:
     """`Graph.scatter`; what it cannot combine is read, combined by the region, and written, one box after the other."""
-    if len(c.operands) != 3:
-        c.refuse("several tensors are not supported: scatter into one after the other")
-    g, (x, starts, updates) = c.graph, c.operands
-    combine = _combine(c.operation.regions[0], x)
+    g, many = c.graph, len(c.operands) // 2
+    tensors, starts, updates = c.operands[:many], c.operands[many], c.operands[many + 1 :]
+    x = tensors[0]
+    combine = _combine(c.operation.regions[0], x) if many == 1 else None
     numbers: dict[str, Any] = c.attribute("scatter_dimension_numbers")
     batching: Sequence[int] = numbers["input_batching_dims"]
     rows, shape = _start_rows(g, starts, numbers["index_vector_dim"], numbers["scatter_indices_batching_dims"])
     window: Sequence[int] = numbers["update_window_dims"]
-    outer = [d for d in range(updates.rank) if d not in window]
-    extents = [updates.shape[d] for d in window]
-    boxes = g.reshape(g.transpose(updates, [*outer, *window]), [math.prod(shape), *extents])
+    outer = [d for d in range(updates[0].rank) if d not in window]
+    extents = [updates[0].shape[d] for d in window]
     left_out = {*numbers["inserted_window_dims"], *batching}
     sizes = iter(extents)
     box = [1 if d in left_out else next(sizes) for d in range(x.rank)]
-    boxes = g.reshape(boxes, [boxes.shape[0], *box])
+    count = math.prod(shape)
+    boxes = [g.reshape(g.transpose(update, [*outer, *window]), [count, *box]) for update in updates]
     along = [*numbers["scattered_dims_to_operand_dims"], *batching]
     if combine is not None:
-        return [g.scatter(x, rows, along, boxes, combine)]
+        return [g.scatter(x, rows, along, boxes[0], combine)]
+    if not boxes[0].view.count:
+        return tensors
 
-    count = boxes.shape[0]
-
-    def is_left(k: Value, _: Value) -> Value:
+    def is_left(k: Value, *_: Value) -> Value:
         return k < count
 
-    def combined(k: Value, result: Value) -> tuple[Value, Value]:
+    def combined(k: Value, *results: Value) -> list[Value]:
         row = g.dynamic_slice(rows, (k, 0), (1, len(along)))
-        old = g.gather(result, row, along, box)
-        new = g.dynamic_slice(boxes, (k, *[0] * x.rank), (1, *box))
-        return k + 1, g.scatter(result, row, along, c.region(0, old, new)[0])
+        old = [g.gather(result, row, along, box) for result in results]
+        new = [g.dynamic_slice(each, (k, *[0] * x.rank), (1, *box)) for each in boxes]
+        made = c.region(0, *old, *new)
+        return [k + 1, *(g.scatter(result, row, along, m) for result, m in zip(results, made, strict=True))]
 
-    return [g.while_loop(is_left, combined, g.full((), 0, np.int32), x)[1]]
+    return g.while_loop(is_left, combined, g.full((), 0, np.int32), *tensors)[1:]
 
 
 def _combine(region: Region, x: Value) -> str | None:
@@ -120,7 +121,5 @@ RULES: Final[dict[str, Rule]] = {
     "stablehlo.dynamic_slice": Rule(_dynamic_slice, "`dynamic_slice(x, starts, shape)`"),
     "stablehlo.dynamic_update_slice": Rule(_dynamic_update_slice, "`dynamic_update_slice(x, update, starts)`"),
     "stablehlo.gather": Rule(_gather, "`gather(x, starts, axes, shape)`"),
-    "stablehlo.scatter": Rule(
-        _scatter, "`scatter(x, starts, axes, updates, combine)`, or a loop of its region; one tensor"
-    ),
+    "stablehlo.scatter": Rule(_scatter, "`scatter(x, starts, axes, updates, combine)`, or a loop of its region"),
 }

@@ -29,10 +29,7 @@ def padded(c: Context, x: Value, low: list[int], high: list[int], interior: list
 
 
 def _pad(c: Context) -> Results:
-    *values, filling = c.operands
-    if not values:  # the operand has no elements
-        return [c.graph.broadcast(filling, c.shape)]
-    x = values[0]
+    x, filling = c.operands
     low, high = (list(c.attribute(f"edge_padding_{side}")) for side in ("low", "high"))
     return [padded(c, x, low, high, list(c.attribute("interior_padding")), filling)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from tlx.frontends.jax.program import Operation, Region
 from tlx.frontends.jax.translation import Context, Results, Rule
@@ -29,6 +29,17 @@ def _sort(c: Context) -> Results:
     )
     places = {**{k: k for k in range(len(tensors))}, **{k: len(tensors) + i for i, k in enumerate(others)}}
     return [found[places[k]] if is_needed else None for k, is_needed in enumerate(c.needed)]
+
+
+def approximate_top_k(c: Context) -> Results:
+    """The first elements in the order of a comparator: exact, which is an approximation as good as any."""
+    configuration: Mapping[str, Any] = c.attribute("mhlo.backend_config")
+    (comparator,) = c.attribute("called_computations")
+    axis: int = configuration["reduction_dim"]
+    _, descending = _keys(c, c.translation.body(comparator))
+    found = c.graph.sort(*c.operands[: len(c.operands) // 2], axis=axis, descending=descending)
+    first = (slice(None),) * axis + (slice(c.shape[axis]),)
+    return [x[first] for x in found]
 
 
 def _is_index(c: Context, number: int, axis: int) -> bool:

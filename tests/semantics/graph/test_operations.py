@@ -66,6 +66,14 @@ def test_integers_divide_as_in_xla(dtype: np.dtype[Any]) -> None:
     check(lambda g, a, b: g.binary("remainder", a, b), rest, x, y)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=names)
+def test_modulo_of_zeros_and_infinities(dtype: np.dtype[Any]) -> None:
+    x = np.array([-4, 4, -0.0, 0.0, -0.0, -1, 1, 5, -7.5, 3], dtype)
+    y = np.array([2, -2, 2, -2, np.inf, np.inf, -np.inf, 3, 2.5, 0], dtype)
+    check(lambda _, a, b: a % b, np.remainder, x, y)
+    check(lambda _, a, b: 1 / (a % b), lambda a, b: 1 / np.remainder(a, b), x, y)  # the sign of zeros
+
+
 @pytest.mark.parametrize("dtype", INTEGERS, ids=names)
 def test_modulo_has_the_sign_of_the_divisor(dtype: np.dtype[Any]) -> None:
     limits = np.iinfo(dtype)

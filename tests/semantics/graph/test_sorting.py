@@ -117,7 +117,7 @@ def test_errors() -> None:
         (lambda: graph.sort(x, x[:1]), "sort: shapes (2, 3) and (1, 3) differ"),
         (lambda: graph.sort(x, keys=2), "sort: keys is 2: expected 1 to 1, the number of operands"),
         (lambda: graph.sort(x, axis=2), "sort: axis 2 is not a dimension of a tensor of rank 2"),
-        (lambda: graph.top_k(x, 4), "top_k: k is 4: expected 1 to 3, the extent of the last dimension"),
+        (lambda: graph.top_k(x, 4), "top_k: k is 4: expected 0 to 3, the extent of the last dimension"),
         (lambda: graph.bitcast(x, "int64"), "bitcast: the last dimension of (2, 3) must be 2 for int64"),
         (lambda: graph.bitcast(x, "bool"), "bitcast: float32 and bool: a bool has no bits, convert it"),
     ):

@@ -150,8 +150,8 @@ class Convolutions(Indexing):
                 ("input_dilation", input_dilation),
             )
         )
-        inner = [(e - 1) * gap + 1 for e, gap in zip(a.shape[2:], gaps, strict=True)]
-        reach = [(e - 1) * hole + 1 for e, hole in zip(b.shape[2:], holes, strict=True)]
+        inner = [max((e - 1) * gap + 1, 0) for e, gap in zip(a.shape[2:], gaps, strict=True)]
+        reach = [max((e - 1) * hole + 1, 0) for e, hole in zip(b.shape[2:], holes, strict=True)]
         borders = self._borders(padding, inner, reach, steps)
         extents = [extent + before + after for extent, (before, after) in zip(inner, borders, strict=True)]
         for d, (extent, size) in enumerate(zip(extents, reach, strict=True)):
@@ -160,6 +160,10 @@ class Convolutions(Indexing):
                     "convolution", f"the kernel spans {size} positions of spatial dimension {d}, which has {extent}"
                 )
         sizes = [(e - size) // step + 1 for e, size, step in zip(extents, reach, steps, strict=True)]
+        channels_first = f"NC{letters}"
+        if not (a.view.count and b.view.count):
+            sizes_by_letter = dict(zip(channels_first, (a.shape[0], b.shape[0], *sizes), strict=True))
+            return self.full([sizes_by_letter[letter] for letter in names[2]], 0, to)
         before, after = zip(*borders, strict=True)
         slide = _Slide(tuple(steps), tuple(gaps), tuple(holes), before, after, tuple(sizes))
         is_exchanged = groups == 1 and slide.is_shorter_exchanged(b.shape[2:])
@@ -174,7 +178,6 @@ class Convolutions(Indexing):
             for axis in range(2, y.rank):
                 y = self._reversed_by_slices(y, axis)
             y = self.transpose(y, [1, 0, *range(2, y.rank)])
-        channels_first = f"NC{letters}"
         return self.transpose(y, [channels_first.index(letter) for letter in names[2]])
 
     def _slide(self, x: Value, w: Value, slide: _Slide, to: DType) -> Value:

@@ -114,11 +114,6 @@ class Products(Elementwise, Shapes):
 
             lhs[b, m, k] rhs[k, n], repeated b times   ->   lhs[(b, m), k] rhs[k, n]
         """
-        if any(i in a.view.repeated for i, _ in pairs):
-            a = self._dense(a)
-        if any(j in b.view.repeated for _, j in pairs):
-            b = self._dense(b)
-        left_out = set(a.view.repeated), set(b.view.repeated)
         free = [
             [d for d in range(v.rank) if d not in [pair[k] for pair in (*pairs, *shared)]] for k, v in enumerate((a, b))
         ]
@@ -128,6 +123,13 @@ class Products(Elementwise, Shapes):
             *(("rhs", -1, j) for j in free[1]),
         ]
         shape = [a.shape[i] if i >= 0 else b.shape[j] for _, i, j in labels]
+        if not (a.view.count and b.view.count):
+            return self.full(shape, 0, to)
+        if any(i in a.view.repeated for i, _ in pairs):
+            a = self._dense(a)
+        if any(j in b.view.repeated for _, j in pairs):
+            b = self._dense(b)
+        left_out = set(a.view.repeated), set(b.view.repeated)
         batches = [
             n
             for n, (kind, i, j) in enumerate(labels)

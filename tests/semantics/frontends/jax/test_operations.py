@@ -24,6 +24,7 @@ def integers(low: int, high: int, *shape: int, dtype: str = "i4") -> Any:
 _X: Final = normal(_rng, 3, 7)
 _SPECIAL: Final = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-3, 0.3, -0.7, 5.0, -40.0, 90.0], "f4")
 _KEY: Final = np.array([7, 42], "u4")
+_EMPTY: Final = np.zeros((0, 7), "f4")
 _ROWS: Final = np.array([3, 0, 3], "i4")
 
 
@@ -194,6 +195,15 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     ),
     "lexsort": (lambda x, y: jnp.lexsort((x, y)), (normal(_rng, 9), integers(0, 3, 9))),
     "top_k": (lambda x: lax.top_k(x, 3), (_X,)),
+    "approximate top_k": (
+        lambda x: (
+            lax.approx_max_k(x, 3),
+            lax.approx_min_k(x, 2, reduction_dimension=0),
+            lax.approx_max_k(x, 3, aggregate_to_topk=False),
+        ),
+        (_X,),
+    ),
+    "gradient of approximate top_k": (jax.grad(lambda x: (lax.approx_max_k(x, 3)[0] ** 2).sum()), (_X,)),
     "median": (lambda x: (jnp.median(x), jnp.quantile(x, 0.3, axis=1)), (_X,)),
     "searchsorted": (jnp.searchsorted, (np.sort(normal(_rng, 7)), normal(_rng, 3))),
     "bitcast": (lambda x: (lax.bitcast_convert_type(x, "i4"), lax.bitcast_convert_type(x, "u2")), (_X,)),
@@ -206,6 +216,38 @@ FUNCTIONS: Final[dict[str, tuple[Function, tuple[Any, ...]]]] = {
     "random bits of XLA": (
         lambda k: [lax.rng_bit_generator(k, (5,), algorithm=a) for a in lax.RandomAlgorithm.__members__.values()],
         (integers(0, 99, 4, dtype="u4"),),
+    ),
+    "no elements": (
+        lambda e, x: (
+            jnp.exp(e) + 1,
+            e.sum(0),
+            (e.T @ e),
+            jnp.concatenate([x, x[:, :0]], 1),
+            jnp.pad(e, (1, 2)),
+            x[3:],
+        ),
+        (_EMPTY, _X),
+    ),
+    "no elements, gradients": (jax.grad(lambda e, x: (e.T @ e).sum() + (x[:0] * e.sum()).sum(), (0, 1)), (_EMPTY, _X)),
+    "no elements in loops": (
+        lambda e, x: (
+            lax.scan(lambda c, v: (c + v.sum(), c * 2), x, e),
+            lax.scan(lambda c, v: (c * v.sum(), c.sum() + v), e, x),
+            lax.cond(x.sum() > 0, lambda: (e * 2, x), lambda: (e, x + 1)),
+        ),
+        (_EMPTY, _X),
+    ),
+    "no elements, positions": (
+        lambda e, x, k: (
+            jax.ops.segment_sum(e, jnp.zeros(0, int), num_segments=4),
+            jax.ops.segment_sum(x, jnp.zeros(3, int), num_segments=0),
+            x.at[jnp.zeros(0, int)].add(1),
+            jnp.take(x, jnp.zeros(0, int), axis=1),
+            lax.top_k(x, 0),
+            jnp.argsort(e),
+            jax.random.normal(k, (0, 3)),
+        ),
+        (_EMPTY, _X, _KEY),
     ),
     "random integers": (lambda k: jax.random.randint(k, (9,), 0, 10), (_KEY,)),
     "random bits": (lambda k: jax.random.bits(jax.random.split(k)[1], (7,)), (_KEY,)),

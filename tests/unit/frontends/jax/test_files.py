@@ -52,6 +52,30 @@ def test_text_is_translated() -> None:
     assert y.tolist() == [2, 4]
 
 
+def test_several_tensors_are_scattered_into_together() -> None:
+    """The greatest update of each position, and its number."""
+    text = b"""
+    func.func @main(%x: tensor<4xf32>, %y: tensor<4xi32>, %i: tensor<3x1xi32>, %u: tensor<3xf32>, %v: tensor<3xi32>)
+        -> (tensor<4xf32>, tensor<4xi32>) {
+      %0:2 = "stablehlo.scatter"(%x, %y, %i, %u, %v) <{scatter_dimension_numbers = #stablehlo.scatter<
+          inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+        %p = stablehlo.compare GT, %c, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %m = stablehlo.select %p, %c, %a : tensor<i1>, tensor<f32>
+        %n = stablehlo.select %p, %d, %b : tensor<i1>, tensor<i32>
+        stablehlo.return %m, %n : tensor<f32>, tensor<i32>
+      }) : (tensor<4xf32>, tensor<4xi32>, tensor<3x1xi32>, tensor<3xf32>, tensor<3xi32>)
+          -> (tensor<4xf32>, tensor<4xi32>)
+      return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>
+    }"""
+    function = tlx.compile(translate_file(text, "greatest.mlir"))
+    best, numbers = np.zeros(4, "f4"), np.zeros(4, "i4")
+    rows, updates = np.array([[1], [3], [1]], "i4"), np.array([2, 3, 1], "f4")
+    function.main(np.zeros(4, "f4"), np.full(4, -1, "i4"), rows, updates, np.array([10, 11, 12], "i4"), best, numbers)
+    assert best.tolist() == [0, 2, 0, 3]
+    assert numbers.tolist() == [-1, 10, -1, 11]
+
+
 _HUGE = b"""
 func.func @f() -> tensor<99999999999xf32> {
   %x = stablehlo.constant dense<1.0> : tensor<99999999999xf32>
