@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pytest
 
+from tests.remarks import remarks_of
 from tests.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.ir.parser.module import parse
@@ -82,6 +83,49 @@ def test_products_of_packed_matrices_hold_the_same_numbers(seed: int, target: st
 
 def _lowered(seed: int, target: str) -> str:
     return str(lower(parse(_program(seed)), target, options=Options(stop_after="to-2d")))
+
+
+def _contraction(element: str, rows: int, order: Sequence[str], sizes: dict[str, int]) -> str:
+    """A contraction with a weight whose dimensions, blocks of rows K and columns N, are stored in an order."""
+    result, depth = _TYPES[element], [sizes[d] for d in "Kkv" if d in sizes]
+    shape = [sizes[d] for d in order]
+    total = rows * math.prod(sizes[d] for d in "Nn" if d in sizes)
+    summed = [order.index(d) for d in "Kkv" if d in sizes]
+    text = "define void @f(ptr %a, ptr %p, ptr noalias %c) {\n"
+    text += _token("x", f"load(ptr elementtype({element}) %a", [rows, *depth])
+    text += _token("w", f"load(ptr elementtype({element}) %p", shape)
+    axes = f"{_vector(range(1, len(depth) + 1))}, {_vector(summed)}"
+    text += f"  %r = call <{total} x {result}> @llvm.tensor.contract(token %x, token %w, {axes})\n"
+    return text + f"  store <{total} x {result}> %r, ptr %c\n  ret void\n}}\n"
+
+
+_PAIRS: Final = {"K": 4, "N": 2, "k": 16, "n": 32, "v": 2}
+_QUADS: Final = {"K": 4, "N": 2, "k": 8, "n": 32, "v": 4}
+
+
+@pytest.mark.parametrize(
+    ("target", "element", "order", "sizes"),
+    [
+        ("avx2", "float", "NKkn", {"K": 4, "N": 2, "k": 32, "n": 32}),
+        ("avx512", "float", "Nkn", {"N": 4, "k": 96, "n": 16}),
+        ("avx512", "bfloat", "knv", {"k": 64, "n": 64, "v": 2}),
+        ("avx512", "bfloat", "NKknv", _PAIRS),
+        ("avx512", "bfloat", "KNknv", _PAIRS),
+        ("amx", "bfloat", "knv", {"k": 64, "n": 64, "v": 2}),
+        ("amx", "bfloat", "NKknv", _PAIRS),
+        ("amx", "bfloat", "KNknv", _PAIRS),
+        ("amx", "i8", "NKknv", _QUADS),
+    ],
+)
+def test_contractions_read_packed_weights_as_they_lie(
+    target: str, element: str, order: str, sizes: dict[str, int]
+) -> None:
+    """Strips, blocks and interleaved rows: nothing is copied, neither before the product nor for its kernel."""
+    program = _contraction(element, 64, order, sizes)
+    text = remarks_of(program, target)
+    assert "copy of" not in text
+    assert "nothing packed" in text
+    assert validate(program, target, runs=1) == []
 
 
 def test_many_packed_matrices_are_read_in_place() -> None:

@@ -61,7 +61,7 @@ from tlx.ir.values import Value
 from tlx.lower.memory.views import StridedDim
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
-from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
+from tlx.lower.to_2d.loop_nests import LoopDim, collapse_dims, loop_nest
 from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
 from tlx.target.hardware import BlockCosts, Dot, randomized_cycles
 from tlx.target.target import Target
@@ -117,7 +117,8 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
         ->
         n 32 (0, 1, 1)    k 64 (1, 32, 0)                    group 4
 
-    Other dimensions of columns and of rows, those of blocks of the operand, are loops.
+    Other dimensions of columns and of rows, those of blocks of the operand, are loops, but for blocks of rows that
+    continue each other.
     """
     inner = [walk for walk in c.k if _steps(walk) == (1, 1)]
     known = not target.versions and c.kind == "matmul" and c.lhs.element == c.rhs.element
@@ -136,7 +137,7 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
     others = [walk for walk in c.k if walk not in (groups, inner[0])]
     blocks = [walk for walk in c.n if walk.extent > 1 and walk is not across]
     whole = LoopDim(columns, (at[LHS], 1, *at[OUT:]))
-    return replace(c, rhs=c.rhs._replace(vnni_group=width), n=(*blocks, whole), k=(*others, rows))
+    return replace(c, rhs=c.rhs._replace(vnni_group=width), n=(*blocks, whole), k=tuple(collapse_dims([*others, rows])))
 
 
 def has_dense_vnni_rows(c: Contraction) -> bool:
