@@ -237,7 +237,8 @@ def _loaded(name: str, which: Any, key: str, needs_runtime: bool) -> LinkedProgr
 
 
 def register(kernel: _Keyed) -> None:
-    """Make a kernel known to the check of cached code."""
+    """Make a kernel known to the check of cached code, and LLVM able to assemble it in Numba's functions."""
+    _binding.initialize_native_asmparser()  # for inline assembly, such as the system call that requests AMX tiles
     _LIVE.add(kernel)
 
 

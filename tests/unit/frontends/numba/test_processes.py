@@ -107,6 +107,27 @@ print(numba_target().name)
         assert name == "generic"
 
 
+def test_products_of_bfloat_in_a_fresh_process(tmp_path: Path) -> None:
+    """With AMX, the kernel has inline assembly, which LLVM assembles in Numba's process."""
+    program = """
+import numba
+import numpy as np
+import tlx
+
+@tlx.numba.kernel("float32[64,64], float32[64,64]")
+def product(g, x, y):
+    return g.matmul(x.astype("bfloat16"), y.astype("bfloat16"), dtype="float32")
+
+@numba.njit
+def run(x):
+    return product(x, x)
+
+x = np.random.default_rng(0).integers(-3, 4, (64, 64)).astype("f4")
+print((run(x) == x @ x).all())
+"""
+    assert run(tmp_path, program) == "True"
+
+
 def test_without_numba(tmp_path: Path) -> None:
     program = """
 import sys
