@@ -126,10 +126,8 @@ class Tensors:
         if isinstance(x, TensorSequence):
             return self.fail("a sequence cannot be carried by a loop, or chosen by a condition, that the inputs decide")
         array = np.asarray(x, dtype) if not isinstance(x, np.ndarray) else x
-        if not array.size:
-            self.fail(f"a tensor of shape {array.shape} has no elements")
-        if not any(array.strides):
-            return self.graph.full(array.shape, array.flat[0], array.dtype)
+        if not (array.size and any(array.strides)):
+            return self.graph.full(array.shape, array.flat[0] if array.size else 0, array.dtype)
         content = array.nbytes <= _SHARED_BYTES
         key = (array.dtype.str, array.shape, array.tobytes()) if content else id(array)
         if key not in self._values:

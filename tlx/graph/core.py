@@ -155,7 +155,7 @@ class Core:
             dtype = dtype or BOOL
         elif not isinstance(x, (int, float, np.number)):  # pyright: ignore[reportUnnecessaryIsInstance]
             self._fail(operation, f"expected a value, an array or a number, got {x!r}")
-        return self.full((), x, dtype or np.asarray(x).dtype)
+        return self.full((), cast("float", x), dtype or np.asarray(x).dtype)
 
     # Constants -------------------------------------------------------------------------------------------------
 

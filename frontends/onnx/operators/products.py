@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import string
 
 import numpy as np
@@ -14,9 +13,6 @@ from tlx.frontends.onnx.tensors import Tensor, Tensors
 
 def product(t: Tensors, x: Tensor, y: Tensor) -> Tensor:
     """`x @ y` as in numpy, in the precision that was asked for, with a result of the type of `x`."""
-    inner = x.shape[-1]
-    if not inner or not math.prod(x.shape) or not math.prod(y.shape):
-        return np.zeros(np.matmul(np.empty(x.shape), np.empty(y.shape)).shape, x.dtype)
     a, b = t.value(t.rounded(x)), t.value(t.rounded(y))
     return t.graph.matmul(a, b, dtype=x.dtype)
 
@@ -94,9 +90,7 @@ def einsum(t: Tensors, node: Node, *operands: Tensor) -> Tensor:
 def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], later: set[str]) -> tuple[Tensor, str]:
     """The product of two operands, summed over the indices that nothing later has."""
     (x, a), (y, b) = lhs, rhs
-    extents = {
-        letter: max(e, 1) for letter, e in (*zip(a, x.shape, strict=True), *zip(b, y.shape, strict=True)) if e != 1
-    }
+    extents = {letter: e for letter, e in (*zip(a, x.shape, strict=True), *zip(b, y.shape, strict=True)) if e != 1}
     x, y = (
         t.broadcast(
             v,
@@ -107,8 +101,6 @@ def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], la
         )
         for v, names in ((x, a), (y, b))
     )
-    if not math.prod(x.shape) or not math.prod(y.shape):
-        t.fail("operands without elements are not supported")
     summed = [letter for letter in a if letter in b and letter not in later]
     batch = [letter for letter in a if letter in b and letter in later]
     contracting = ([a.index(s) for s in summed], [b.index(s) for s in summed])

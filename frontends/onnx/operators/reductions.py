@@ -75,7 +75,9 @@ def _of_nothing(t: Tensors, node: Node, x: Tensor, along: list[int], keep: bool)
         limits = (0, 1) if x.dtype.kind == "b" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
         number = limits[number > 0]
     if node.operator == "ReduceMean" and math.prod(shape):
-        t.fail(f"the mean of a tensor of shape {x.shape} is not defined")
+        if not is_float(x.dtype):
+            t.fail(f"the mean of a tensor of shape {x.shape} is not defined")
+        number = math.nan
     return np.broadcast_to(np.asarray(number, x.dtype), t.checked(shape))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -145,6 +145,30 @@ def test_an_image_is_enlarged_at_once() -> None:
     calls = [line for line in tlx.onnx.lower(data).splitlines() if " = call " in line]
     assert sum("@llvm.tensor.broadcast" in line for line in calls) == 1
     np.testing.assert_array_equal(InferenceSession(data).run(None, {"x": x})[0], x.repeat(2, 2).repeat(3, 3))
+
+
+def nothing(*shape: int, dtype: str = "f4") -> Array:
+    return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "attributes", "wanted"),
+    [
+        ("MatMul", (nothing(2, 0, 5), nothing(5, 4)), {}, nothing(2, 0, 4)),
+        ("Gemm", (nothing(3, 0), nothing(0, 4), np.ones(4, "f4")), {}, np.ones((3, 4), "f4")),
+        ("Einsum", (nothing(3, 0), nothing(0, 4)), {"equation": "ij,jk->ik"}, nothing(3, 4)),
+        ("MatMulInteger", (nothing(3, 0, dtype="u1"), nothing(0, 4, dtype="u1")), {}, nothing(3, 4, dtype="i4")),
+        ("Conv", (nothing(0, 3, 8, 8), np.ones((4, 3, 3, 3), "f4")), {}, nothing(0, 4, 6, 6)),
+        ("ReduceMean", (nothing(0, 3),), {"axes": [0], "keepdims": 0}, np.full(3, np.nan, "f4")),
+    ],
+)
+def test_tensors_without_elements(
+    operator: str, operands: Sequence[Array], attributes: dict[str, Any], wanted: Array
+) -> None:
+    feeds = {f"x{k}": operand for k, operand in enumerate(operands)}
+    (result,) = InferenceSession(model(operator, feeds, 17, **attributes)).run(None, feeds)
+    assert result.dtype == wanted.dtype
+    np.testing.assert_array_equal(result, wanted, strict=True)
 
 
 @pytest.mark.parametrize("known", [True, False])
