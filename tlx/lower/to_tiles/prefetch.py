@@ -59,9 +59,12 @@ A loop prefetches streams of memory, some bytes in each step. The kernel of a pr
    instead, and tiles prefetch B. Each block of a few panels is read from L3 or memory while the one before is
    multiplied:
 
-    row tile   multiplied                         prefetched, with four row tiles in a block
-    0          A[0:32] by panels 0 to 3           the first quarter of each step of K of panels 4 to 7
-    1          A[32:64] by panels 0 to 3          the second quarter
+    row tile   multiplied                         prefetched in each step of K, with four row tiles in a block
+    0          A[0:32] by panels 0 to 3           a line of each eighth of panels 4 to 7, from its start on
+    1          A[32:64] by panels 0 to 3          a line of each eighth, from its first quarter on
+
+   Eight runs in different pages have more lines on the way than one run of eight lines a step: a hardware prefetcher
+   runs ahead in each page, and software prefetches wait only for what it has not requested yet.
 
    Measured on one core of a Xeon 6/167/1 with AMX, 2026-11-30, bfloat, twelve weights in turn, time before -> now for
    each product: 64x3072x768 588 -> 410 us, 128x3072x768 730 -> 540, 128x768x3072 780 -> 603, 512x3072x768 1.83 -> 1.61
