@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
 
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, bytes_of
@@ -137,6 +138,13 @@ class RowBlock:
             yield
 
 
+_LINES_BETWEEN_RUNS: Final = 5
+"""Lines between two runs of prefetches, which the hardware prefetches after the first run.
+
+With them, the runs reach the ends of their pages one after the other.
+"""
+
+
 class MatrixTilePrefetch:
     """Sets what a tile prefetches: cache lines of C, a share of the next block of B, rows of the next row tile of A.
 
@@ -197,4 +205,5 @@ class MatrixTilePrefetch:
         ahead = b.add(b.mul(block.panels, step * steps), b.mul(tile, steps * line))
         first = self.operands.b_address(block, const_int(I64, 0), block.column)
         runs, run = -(-step // (tiles * line)), tiles * self.operands.at_a_time(block.columns) * steps * line
-        return PrefetchStream(first, ahead, line, line, rows=runs, pitch=run, locality=L2_LOCALITY)
+        pitch = run + _LINES_BETWEEN_RUNS * line
+        return PrefetchStream(first, ahead, line, line, rows=runs, pitch=pitch, locality=L2_LOCALITY)
