@@ -437,9 +437,9 @@ class MatrixLegalizer(VectorLegalizer):
 
         Each pending tile is stored right before the sum that reuses its register starts. Prefetches are spread evenly
         over the products, as a burst delays tile loads: 128x128x128 bytes run at 0.91 of the speed without prefetches
-        if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX). Bfloats, with prefetches
-        after all products before: 8000 products of 32x32x32 take 0.94 of the time, 2000 of 64x64x64 0.95, 1024x1024x1024
-        0.98, 2048x2048x2048 0.96, 512x196x4608 0.94 (Xeon 6/167/1, medians of alternated calls, 2026-11-30).
+        if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX). For bfloats, the time with
+        them spread, divided by that with all of them behind the last product: 8000 products of 32x32x32 0.94, 2000 of
+        64x64x64 0.95, 1024 cubed 0.98, 2048 cubed 0.96, 512x196x4608 0.94 (Xeon 6/167/1, alternated calls, 2026-11-30).
         """
         acc, lhs, rhs = op.tensors
         grid = self.accumulators[op.instruction.result or ""]
