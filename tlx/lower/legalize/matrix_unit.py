@@ -27,7 +27,7 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.module import Module, is_nontemporal, is_streaming
 from tlx.ir.rewrite import add_incoming
 from tlx.ir.types import FLOAT, I8, ArrayType, IntType, Type, VectorType, bytes_of, scalar_of
-from tlx.ir.values import ConstInt, Keyword, Local, Value
+from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.registers import Registers, with_lanes
 from tlx.lower.legalize.scheduling.tile_products import spread_evenly
@@ -178,7 +178,7 @@ class MatrixLegalizer(VectorLegalizer):
         definitions: Instructions, by the names of their results.
         scratch: Memory for a grid of tiles, for partial and converted ones.
         pending_stores: Functions that each store a tile, to be called when the next product starts.
-        pending_prefetches: Prefetches of results, spread over the next products.
+        pending_prefetches: Prefetches, to be spread over the next product.
         moving: The instructions of products that may move behind later ones, by the name of their block.
     """
 
@@ -242,7 +242,7 @@ class MatrixLegalizer(VectorLegalizer):
 
     def legalize(self, instruction: Instruction) -> bool:
         """Emit pending stores and prefetches before any other memory access and the end of the block."""
-        if _is_prefetch_for_write(instruction):
+        if self.uses_tiles and (instruction.callee or "").startswith(_PREFETCH):
             self.pending_prefetches.append(instruction)
             return True
         is_plain = self.tensors.op_of(instruction) is None and instruction.result not in self.tensors.tokens
@@ -437,7 +437,9 @@ class MatrixLegalizer(VectorLegalizer):
 
         Each pending tile is stored right before the sum that reuses its register starts. Prefetches are spread evenly
         over the products, as a burst delays tile loads: 128x128x128 bytes run at 0.91 of the speed without prefetches
-        if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX).
+        if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX). For bfloats, the time with
+        them spread, divided by that with all of them behind the last product: 8000 products of 32x32x32 0.94, 2000 of
+        64x64x64 0.95, 1024 cubed 0.98, 2048 cubed 0.96, 512x196x4608 0.94 (Xeon 6/167/1, alternated calls, 2026-11-30).
         """
         acc, lhs, rhs = op.tensors
         grid = self.accumulators[op.instruction.result or ""]
@@ -541,12 +543,6 @@ def _group(address: TileAddress, number: int) -> TileAddress:
 def _first_place(entry: Block) -> int:
     """The number of the first instruction after stack memory."""
     return next(n for n, i in enumerate(entry.instructions) if i.opcode != "alloca")
-
-
-def _is_prefetch_for_write(instruction: Instruction) -> bool:
-    """Whether an instruction prefetches a line for writing."""
-    is_prefetch = (instruction.callee or "").startswith(_PREFETCH)
-    return is_prefetch and isinstance(write := instruction.args[1], ConstInt) and write.value == 1
 
 
 def _itself(tile: Value) -> Value:

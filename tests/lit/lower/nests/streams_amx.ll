@@ -9,8 +9,14 @@
 ; REMARKS: remark: matmul 32x32x32 bfloat -> float:{{.*}}; the next iteration's operands prefetched; C written by non-temporal stores
 
 ; CHECK-LABEL: define internal void @tlx.nest.large(
-; CHECK-COUNT-4: call void @llvm.x86.tdpbf16ps(i8
-; CHECK-COUNT-64: call void @llvm.prefetch.p0(
+; CHECK:         call void @llvm.x86.tdpbf16ps(i8
+; CHECK-COUNT-16: call void @llvm.prefetch.p0(
+; CHECK:         call void @llvm.x86.tdpbf16ps(i8
+; CHECK-COUNT-16: call void @llvm.prefetch.p0(
+; CHECK:         call void @llvm.x86.tdpbf16ps(i8
+; CHECK-COUNT-16: call void @llvm.prefetch.p0(
+; CHECK:         call void @llvm.x86.tdpbf16ps(i8
+; CHECK-COUNT-16: call void @llvm.prefetch.p0(
 ; CHECK-NOT:     prefetch
 ; CHECK-COUNT-4: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %{{.*}}, i64 128)
 ; CHECK:       copy.loop:

@@ -42,8 +42,8 @@ define void @f(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
 ; Lines of the operand are prefetched while their tile is multiplied, if L1 does not hold them.
 ; CHECK-LABEL: define internal void @tlx.matmul.64x512x544.bf16.bf16.bf16.fused(ptr %c,
 ; CHECK:       k.loop:
-; CHECK:         call <1024 x float> @llvm.tensor.smma
 ; CHECK:         call void @llvm.prefetch
+; CHECK:         call <1024 x float> @llvm.tensor.smma
 ; CHECK:       t.loop
 ; CHECK:       ke.loop:
 ; CHECK:         call <1024 x float> @llvm.tensor.smma

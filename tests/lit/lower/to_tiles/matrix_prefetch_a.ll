@@ -8,8 +8,8 @@
 
 ; CHECK-LABEL: define internal void @tlx.matmul.640x1024x1024.bf16.bf16.f32(
 ; CHECK:       k.loop{{[.0-9]*}}:
-; CHECK:         @llvm.tensor.smma
 ; CHECK-COUNT-2: call void @llvm.prefetch.p0(ptr %{{.*}}, i32 0, i32 2, i32 1)
+; CHECK:         @llvm.tensor.smma
 ; CHECK-NOT:     prefetch
 ; CHECK:         br i1
 ; CHECK-LABEL: define internal void @tlx.matmul.64x2048x1024.bf16.bf16.f32(

@@ -27,7 +27,7 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Recipe, Tile
+from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Prefetch, Recipe, Tile
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
 from tlx.target.hardware import Dot, Sign, randomized_cycles
 from tlx.target.target import Target
@@ -155,7 +155,8 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(method.accumulator)) // nr * nr)
     moving = transfer_cycles(gemm.b.bytes_moved, target)
     total = cycles(best) + moving
-    overlapped = hypot(cycles(best), moving) if 2 * gemm.b.bytes_moved <= target.caches.l2 else total
+    is_near = 2 * gemm.b.bytes_moved <= target.caches.l2
+    overlapped = hypot(cycles(best), moving) if is_near else total
     share = min(1.0, ideal_cycles(gemm, method.accumulator, target, method.dot) / overlapped)
     unit, name = ("dot" if method.dot else "fma"), MMA_NAMES[method.signs]
     recipe = Recipe(
@@ -163,6 +164,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
         Tile(gemm.m, nr, method.width, lanes, streamed_rows=best.rows, column_permutation=method.order),
         Blocks(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
         Packing(a=bool(pack_a), b=False),
+        Prefetch("" if is_near else "B"),
         efficiency=share,
     )
     return recipe, randomized_cycles(costs.seed, total, gemm.knob_key, "streamed")

@@ -15,7 +15,7 @@ The kernel of a product of few rows reads B once, in memory order:
 for columns, a strip whose sums fill half of L1       sums: [tiles of nr columns][M][nr]
   sums = 0
   for `streamed_rows` rows of B                       as many streams, each as long as the strip
-    for tiles of the strip: sums += A[:, k] @ B[k, :]
+    for tiles of the strip: sums += A[:, k] @ B[k, :]   prefetching the next rows, if B exceeds half of L2
   for tiles of the strip: C = f(sums + Acc + correction)
 
 Where an instruction multiplies pairs or quadruples of rows, or widens every second element, neighbouring columns end up
@@ -37,7 +37,7 @@ from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.transform import extract_region, loop_region, remove_regions
-from tlx.ir.types import I64, Type
+from tlx.ir.types import I64, Type, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.emit.gemm.epilogue import EPILOGUE_LOOP
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass
@@ -56,7 +56,7 @@ from tlx.lower.to_tiles.emit.kernel import (
 )
 from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, tile
 from tlx.lower.to_tiles.expression import may_alias_leaf
-from tlx.lower.to_tiles.prefetch import Prefetcher
+from tlx.lower.to_tiles.prefetch import L2_LOCALITY, Prefetcher, PrefetchStream
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, k_passes, padded_tiles
 from tlx.target.target import Target
@@ -317,10 +317,22 @@ class StreamingLoopNest(LoopNest):
             missing = max(0, group + recipe.mma.width - steps.valid)
             left = self.operands.load_a(block, lhs, k)
             right, padding = self._rows_of_b(block, k, column, missing)
+            if self.recipe.prefetch.operands:
+                self._prefetch_rows(block, b.add(k, steps.size), column)
             summed = replace(type_, padding=(0, padding))
             acc = b.typeinfo(sums, summed, "acc")
             sums = b.mma(recipe.mma.name, acc, left, right, summed)
         self._store_sums(block, j, sums)
+
+    def _prefetch_rows(self, block: CacheBlock, k: Value, column: Value) -> None:
+        """Prefetch a group of rows of B at the columns of a tile."""
+        view, size = self.gemm.b, bytes_of(self.gemm.b.element)
+        offset = self.b.mul(self.b.add(self.b.mul(k, view.row_stride), column), size)
+        width, pitch = self.recipe.mma.width, view.row_stride * size
+        rows = PrefetchStream(
+            self.function.rhs, offset, block.columns.valid * size, rows=width, pitch=pitch, locality=L2_LOCALITY
+        )
+        rows.emit(self.b, self.function.target.caches.line)
 
     def _rows_of_b(self, block: CacheBlock, k: Value, column: Value, missing: int) -> tuple[Value, int]:
         """A group of rows of a tile of B, and its number of padding columns: 0 if the columns are permuted."""

@@ -111,12 +111,8 @@ class MatrixUnitKLoop:
             rhs = operands.packed_step(block, bases[1], k, self.gemm.k % kstep if is_partial else kstep)
         else:
             rhs = operands.load_b(block, bases[1], k)
-        if recipe.stores.prefetches_lines:  # among the tile products, not after them
-            self.prefetcher.step(step)
-        following = b.mma(recipe.mma.name, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
-        if not recipe.stores.prefetches_lines:
-            self.prefetcher.step(step)
-        return following
+        self.prefetcher.step(step)  # among the tile products, not after them
+        return b.mma(recipe.mma.name, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
 
 
 class PendingSums:

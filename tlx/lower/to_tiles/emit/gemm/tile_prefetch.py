@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
 
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I64, bytes_of
@@ -137,6 +138,13 @@ class RowBlock:
             yield
 
 
+_LINES_BETWEEN_RUNS: Final = 5
+"""Lines between two runs of prefetches, which the hardware prefetches after the first run.
+
+With them, the runs reach the ends of their pages one after the other.
+"""
+
+
 class MatrixTilePrefetch:
     """Sets what a tile prefetches: cache lines of C, a share of the next block of B, rows of the next row tile of A.
 
@@ -183,14 +191,19 @@ class MatrixTilePrefetch:
             self.prefetcher.streams.append(rows)
 
     def _next_panels(self, block: CacheBlock, ij: tuple[Value, Value]) -> PrefetchStream:
-        """What a tile prefetches of the next block of B: all tiles of a block together prefetch as many panels."""
+        """What a tile prefetches of the next block of B: all tiles of a block together prefetch as many panels.
+
+        The next block is cut into as many runs as a step prefetches lines, and each step prefetches a line of each run.
+        """
         function, (i, j) = self.function, ij
-        b, recipe, steps = function.b, function.recipe, self.operands.steps
+        b, recipe, steps, line = function.b, function.recipe, self.operands.steps, function.target.caches.line
         before = sum(rows.count for rows in function.rows if rows.start < block.rows.start)
         step = recipe.tile.kstep * block.columns.size * bytes_of(recipe.mma.operand_b)
-        each = step // self.row_block.most
+        tiles = self.row_block.most
         row = b.sub(b.add(i, before), self.row_block.tiles.first or const_int(I64, 0))
         tile = b.add(b.mul(row, block.panels), j)
-        ahead = b.add(b.mul(block.panels, step * steps), b.mul(tile, each * steps))
+        ahead = b.add(b.mul(block.panels, step * steps), b.mul(tile, steps * line))
         first = self.operands.b_address(block, const_int(I64, 0), block.column)
-        return PrefetchStream(first, ahead, each, each, locality=L2_LOCALITY)
+        runs, run = -(-step // (tiles * line)), tiles * self.operands.at_a_time(block.columns) * steps * line
+        pitch = run + _LINES_BETWEEN_RUNS * line
+        return PrefetchStream(first, ahead, line, line, rows=runs, pitch=pitch, locality=L2_LOCALITY)
