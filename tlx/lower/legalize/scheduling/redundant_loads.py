@@ -115,9 +115,9 @@ class _Addresses:
         return self._known[name]
 
     def _expanded(self, index: Value) -> tuple[int, _Terms]:
-        is_wide = isinstance(index, Local) and index.type == I64  # a sum of fewer bits may wrap before it is extended
-        definition = self._defined.get(index.name) if is_wide else None
-        if definition is not None and definition.opcode in _ARITHMETIC:
+        definition = self._defined.get(index.name) if isinstance(index, Local) else None
+        is_wide = index.type == I64  # a sum of fewer bits may wrap before it is extended
+        if definition is not None and is_wide and definition.opcode in _ARITHMETIC:
             (start, terms), (other, others) = map(self._linear, definition.operands)
             if definition.opcode == "add":
                 total = dict(terms)
