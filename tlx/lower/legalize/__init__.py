@@ -36,6 +36,7 @@ from tlx.lower.legalize.backend.vectors import leave_out_vectors, replace_operat
 from tlx.lower.legalize.math.grid_library import replace_library_functions, with_library
 from tlx.lower.legalize.math.small_floats import replace_small_conversions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
+from tlx.lower.legalize.scheduling.redundant_loads import remove_redundant_loads
 from tlx.lower.legalize.vector import VectorLegalizer
 from tlx.lower.memory.mode import enter_mode
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
@@ -64,7 +65,10 @@ def legalize(module: Module, context: LoweringContext) -> Module:
     if context.target.grid is not None:
         replace_library_functions(module, context.target)
     replace_small_conversions(module, own, context.target)
+    nests = [function for function in module.functions if is_kernel_nest(module, function)]
     inline_kernels(module, kernels)
+    for nest in nests:
+        remove_redundant_loads(nest, context.target.registers)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _add_target_features(module, context.target)

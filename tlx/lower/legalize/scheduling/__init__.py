@@ -1,1 +1,1 @@
-"""Instruction scheduling: loads ahead of the products that use them, and tile products among vector code."""
+"""Instruction scheduling: loads ahead of products and not repeated, and tile products among vector code."""

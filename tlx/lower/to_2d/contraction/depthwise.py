@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -86,7 +86,10 @@ def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocki
         cycles = depthwise_cycles(choice, unit)
         if best is None or (cycles, rows.strides[RHS]) < (best[1], best[0].rows.strides[RHS]):
             best = choice, cycles
-    return best
+    if best is None:
+        return None
+    choice, cycles = best
+    return replace(choice, places=tuple(_places(c, choice.rows.strides[RHS]))), cycles
 
 
 def _has_matrices(c: Contraction) -> bool:
@@ -113,11 +116,18 @@ def _strides(rows: CollapsedDims, cols: CollapsedDims, columns: tuple[int, ...])
     return [(rows.strides[c] if rows.extent > 1 else 1, cols.strides[c]) for c in columns]
 
 
-def _places(c: Contraction) -> Iterator[tuple[int, int]]:
-    """Element offsets of the factors of each product in lhs and rhs."""
+def _places(c: Contraction, row: int = 0) -> Iterator[tuple[int, int]]:
+    """Element offsets of the factors of each product in lhs and rhs.
+
+    Args:
+        c: The contraction.
+        row: Distance of a block's rows in rhs. Products that are as far apart follow each other: each reads all rows
+            but one of the product before it, and loads one register more (`legalize.scheduling.redundant_loads`).
+    """
     dims = [(extent, ModularStride.by(strides[LHS]), ModularStride.by(strides[RHS])) for extent, strides in c.k]
     if c.quasi_affine is not None:
         dims.append(c.quasi_affine)
+    dims.sort(key=lambda dim: dim[2].offset(1) == row)
     for index in product(*(range(extent) for extent, _, _ in dims)):
         pairs = list(zip(index, dims, strict=True))
         yield sum(lhs.offset(i) for i, (_, lhs, _) in pairs), sum(rhs.offset(i) for i, (_, _, rhs) in pairs)
