@@ -390,13 +390,15 @@ class DataflowWriter(RunTimeForms):
     def splat(self, type_: TensorType) -> KnownValue:
         """A scalar in every element."""
         scalar, facts = self.scalar(type_.element)
-        vector = type_.vector
-        start = self.fresh("i")
-        self.line(
-            f"{start} = insertelement {vector} undef, {type_.element} {scalar}, {self.random.choice(['i32', 'i64'])} 0"
-        )
-        mask = f"<{type_.count} x i32> zeroinitializer"
-        return KnownValue(self.let(f"shufflevector {vector} {start}, {vector} undef, {mask}", type_), facts)
+        return KnownValue(self.splat_scalar(type_, scalar), facts)
+
+    def splat_scalar(self, type_: TensorType, scalar: str) -> Vector:
+        """A named or constant scalar in every element."""
+        vector, start = self.vector_type(type_), self.fresh("i")
+        index = self.random.choice(["i32", "i64"])
+        self.line(f"{start} = insertelement {vector} undef, {type_.element} {scalar}, {index} 0")
+        mask = f"{self.vector_type(replace(type_, element=I32))} zeroinitializer"
+        return self.let(f"shufflevector {vector} {start}, {vector} undef, {mask}", type_)
 
     def scalar(self, element: Type) -> tuple[str, ValueFacts]:
         """A scalar operand without its type: a constant, or one from memory."""
