@@ -149,6 +149,14 @@ FLOATS: Final = (FLOAT, DOUBLE, HALF, BFLOAT)
 INTEGERS: Final = (I32, I8, I16, I64)
 ELEMENTS: Final = (FLOAT, I32, FLOAT, DOUBLE, I8, I16, I64, HALF, BFLOAT)
 _BOUNDS: Final = (3, 1, 2, 8, 20)
+NOT_ON_HANDLES: Final = frozenset(
+    [
+        *("pad", "convolution", "reshape.block", "splat", "call", "by-value", "bitcast"),
+        *("shuffle", "reverse", "splice", "interleave", "deinterleave", "elements", "choice", "vector-reduce", "count"),
+        *("insert", "insert-loop"),
+    ]
+)
+"""Operations that tensors of sizes known only at run time do not have."""
 _LONGEST_CONSTANT: Final = 48
 
 
@@ -183,7 +191,7 @@ class DataflowWriter(RunTimeForms):
     ) -> None:
         super().__init__(profile, choose, name, typed=typed, suffixes=suffixes)
         self.callees = list(callees)
-        self._operations = operations
+        self._all_operations = operations
         self.used: set[str] = set()
         self.declarations: set[str] = set()
         self._values: list[KnownValue] = []
@@ -196,6 +204,11 @@ class DataflowWriter(RunTimeForms):
         """Operations on the results of earlier ones."""
         self.statements(2, 9)
         self._store_the_rest()
+
+    def run_time_dataflow(self) -> None:
+        """Operations on the results of earlier ones, of sizes read from memory; with typed pointers, of constant sizes."""
+        self.is_run_time = not self.typed
+        self.dataflow()
 
     def statements(self, least: int, most: int) -> None:
         """Write between `least` and `most` statements."""
@@ -210,6 +223,12 @@ class DataflowWriter(RunTimeForms):
             yield
         finally:
             self.random = before
+
+    @property
+    def _operations(self) -> Sequence[tuple[str, Operation]]:
+        if not self.is_run_time:
+            return self._all_operations
+        return [(name, operation) for name, operation in self._all_operations if name not in NOT_ON_HANDLES]
 
     def _statement(self) -> None:
         name, operation = self.random.choice(self._operations)
@@ -237,7 +256,7 @@ class DataflowWriter(RunTimeForms):
     def sink(self, value: KnownValue) -> None:
         """Store a value somewhere."""
         self._operands.add(value.vector.name)
-        if value.is_mask and self.chance(0.4):
+        if value.is_mask and not self.is_run_time and self.chance(0.4):
             self._put_token(self.typeinfo(value.vector, self._seen(value.type)))
             return
         if value.is_mask:
@@ -310,7 +329,7 @@ class DataflowWriter(RunTimeForms):
         """A vector of i1: an existing one, a tensor of i1 in memory, or a comparison."""
 
         def make() -> KnownValue:
-            if self.chance(0.3):
+            if not self.is_run_time and self.chance(0.3):
                 return self.leaf(I1)
             x = self.number()
             form = "fcmp olt {}, {}" if x.is_float else "icmp slt {}, {}"
@@ -329,7 +348,7 @@ class DataflowWriter(RunTimeForms):
         """Another vector of i1 of the same type."""
         if self.chance(0.2):
             return self.constant(of.type)
-        if self.chance(0.3):
+        if not self.is_run_time and self.chance(0.3):
             return self.leaf_of(of.type)
         type_ = TensorType(I32, of.type.shape, of.type.layout, of.type.padding)
         return self.instruction("icmp slt {}, {}", [self.leaf_of(type_), self.constant(type_)], I1, unknown_facts(I1))
@@ -353,7 +372,7 @@ class DataflowWriter(RunTimeForms):
             place.buffer.contents = contents
             return KnownValue(self.load_vector(place, type_), facts)
         token = self.loaded(type_, contents)
-        vector = self.call(f"{type_.vector} {self.callee('tovector')}(token {token.name})", type_)
+        vector = self.call(f"{self.vector_type(type_)} {self.callee('tovector')}(token {token.name})", type_)
         return KnownValue(vector, facts.with_zero() if type_.is_padded else facts, token)
 
     def loaded(self, type_: TensorType, contents: Contents | None) -> TokenValue:
@@ -379,6 +398,8 @@ class DataflowWriter(RunTimeForms):
     def constant(self, type_: TensorType) -> KnownValue:
         """A constant: all zeros, or small numbers if it is short enough to be written out."""
         element = type_.element
+        if self.is_run_time:
+            return self.splat(type_)
         if type_.count > _LONGEST_CONSTANT or self.chance(0.15):
             return KnownValue(Vector("zeroinitializer", type_), range_facts(element, 0, 0))
         low = 0 if element == I1 else -3
@@ -419,8 +440,8 @@ class DataflowWriter(RunTimeForms):
         source = self.type_of(extents, type_.element)
         contents = self.contents(type_.element, integral=integral)
         token = self.loaded(source, contents)
-        operands = f"token {token.name}, {dims_operand(type_.shape)}, {dims_operand(dims)}"
-        vector = self.call(f"{type_.vector} {self.callee('broadcast')}({operands})", type_)
+        operands = f"token {token.name}, {self.numbers(type_.shape, is_shape=True)}, {dims_operand(dims)}"
+        vector = self.call(f"{self.vector_type(type_)} {self.callee('broadcast')}({operands})", type_)
         return KnownValue(vector, facts_from_memory(type_.element, contents))
 
     # Calls -------------------------------------------------------------------------------------------------------
@@ -446,7 +467,7 @@ class DataflowWriter(RunTimeForms):
 
     def let(self, text: str, type_: TensorType) -> Vector:
         """Write a line that defines a vector."""
-        vector = Vector(self.fresh("v"), type_)
+        vector = self.vector("v", type_)
         self.line(f"{vector.name} = {text}")
         return vector
 
@@ -466,7 +487,7 @@ class DataflowWriter(RunTimeForms):
         """
         first = operands[0].type
         type_ = TensorType(element, first.shape, first.layout, first.padding)
-        filling = [operands[0].vector.typed, *(value.vector.name for value in operands[1:]), str(type_.vector)]
+        filling = [operands[0].vector.typed, *(value.vector.name for value in operands[1:]), self.vector_type(type_)]
         return KnownValue(self.let(form.format(*filling), type_), facts)
 
     def token_of(self, value: KnownValue) -> TokenValue:

@@ -171,7 +171,7 @@ def _finish_function(writer: DataflowWriter, *, may_be_called: bool) -> RandomFu
     writer.draw_calling()
     if not may_be_called:
         writer.draw_constants()
-    steps = None if form == "dataflow" else tuple(writer.steps)
+    steps = None if form.endswith("dataflow") else tuple(writer.steps)
     declarations = tuple(sorted(writer.declarations))
     buffers = tuple(writer.buffers)
     return RandomFunction(

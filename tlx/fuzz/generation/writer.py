@@ -26,7 +26,7 @@ from tlx.intrinsics import lookup
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.prepared import CONSTANT
-from tlx.ir.types import I8, FloatType, Type
+from tlx.ir.types import I8, FloatType, Type, VectorType
 
 
 @dataclass(frozen=True)
@@ -378,11 +378,11 @@ class FunctionWriter:
 
     def vector(self, stem: str, type_: TensorType) -> Vector:
         """A new vector."""
-        return Vector(self.fresh(stem), type_, self.vector_type(type_))
+        return Vector(self.fresh(stem), type_, str(self.vector_type(type_)))
 
-    def vector_type(self, type_: TensorType) -> str:
+    def vector_type(self, type_: TensorType) -> VectorType:
         """The type of a tensor's flattened vector."""
-        return str(type_.vector)
+        return type_.vector
 
     def numbers(self, numbers: Sequence[int], *, is_shape: bool = False) -> str:
         """Extents, padding or pitches as an operand."""

@@ -43,6 +43,8 @@ def result_type(
         allowed = row.infer(types, operands, element)
     except RuleError:
         return None
+    if writer.is_run_time:
+        return allowed[0]
     counts = [type_.count for type_ in allowed]
     distinguishable = [t for at, t in enumerate(allowed) if at == 0 or counts.count(t.count) == 1]
     return writer.random.choice([distinguishable[0], writer.random.choice(distinguishable)])
@@ -52,7 +54,7 @@ def tensor_call(
     writer: DataflowWriter, name: str, result: TensorType, operands: Sequence[str], facts: ValueFacts
 ) -> KnownValue:
     """Write the call of an operation."""
-    text = f"{result.vector} {writer.callee(name)}({', '.join(operands)})"
+    text = f"{writer.vector_type(result)} {writer.callee(name)}({', '.join(operands)})"
     return KnownValue(writer.call(text, result), facts.with_zero() if result.is_padded else facts)
 
 
@@ -73,7 +75,8 @@ def tensor_operation(
     result = result_type(writer, name, [token.type for token in tokens], element, operands)
     if result is None:
         return None
-    return tensor_call(writer, name, result, [*token_operands(tokens), *map(dims_operand, operands)], facts)
+    numbers = [writer.extents_or_order(name, at, values) for at, values in enumerate(operands)]
+    return tensor_call(writer, name, result, [*token_operands(tokens), *numbers], facts)
 
 
 def _fitting_bound(writer: DataflowWriter, element: Type, terms: int, other: int = 0) -> int | None:

@@ -21,7 +21,7 @@ from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
 from tlx.intrinsics.small_floats import CONVERSIONS, FROM_SMALL, NEAREST, SMALL_FLOATS, TO_SMALL
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type, mangle
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type, VectorType, mangle
 
 
 def _intrinsic(
@@ -30,24 +30,25 @@ def _intrinsic(
     """A call of an `llvm.*` intrinsic, with its declaration."""
     type_ = operands[0].type
     result = TensorType(element, type_.shape, type_.layout, type_.padding)
-    callee = f"@llvm.{name}.{_suffix(name, operands, result)}"
-    types = [str(x.type.vector) for x in operands] + [text.split()[0] for text in more]
-    writer.declarations.add(f"declare {result.vector} {callee}({', '.join(types)})")
+    vector, vectors = writer.vector_type(result), [writer.vector_type(x.type) for x in operands]
+    callee = f"@llvm.{name}.{_suffix(name, vectors, vector)}"
+    types = [str(one) for one in vectors] + [text.split()[0] for text in more]
+    writer.declarations.add(f"declare {vector} {callee}({', '.join(types)})")
     arguments = [*(x.vector.typed for x in operands), *more]
-    return KnownValue(writer.call(f"{result.vector} {callee}({', '.join(arguments)})", result), facts)
+    return KnownValue(writer.call(f"{vector} {callee}({', '.join(arguments)})", result), facts)
 
 
-def _suffix(name: str, operands: Sequence[KnownValue], result: TensorType) -> str:
+def _suffix(name: str, operands: Sequence[VectorType], result: VectorType) -> str:
     """The types in an intrinsic's name: most often that of its result, and that of its operands if they differ."""
-    own = mangle(operands[0].type.vector)
+    own = mangle(operands[0])
     if name == "is.fpclass":
         return own
     if name == "powi":
         return f"{own}.i32"
     if name == "ldexp":
-        return f"{own}.{mangle(operands[1].type.vector)}"
-    if name in _OVERLOADED_BY_BOTH or result.element != operands[0].element:
-        return f"{mangle(result.vector)}.{own}"
+        return f"{own}.{mangle(operands[1])}"
+    if name in _OVERLOADED_BY_BOTH or result != operands[0]:
+        return f"{mangle(result)}.{own}"
     return own
 
 
