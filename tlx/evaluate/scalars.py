@@ -199,7 +199,11 @@ def _nearest_integer(rounded: Callable[[Array], Array]) -> ImplementationFactory
     def make(site: CallSite) -> Implementation:
         element = scalar_of(site.result)
         assert isinstance(element, IntType)
-        return elementwise(lambda a: saturated(whole(a), element, is_signed=True))(site)
+
+        def nearest(a: Array) -> Array:
+            return saturated(whole(a), element, is_signed=True)
+
+        return elementwise(nearest)(site)
 
     return make
 

@@ -206,7 +206,7 @@ class DataflowWriter(RunTimeForms):
         self._store_the_rest()
 
     def run_time_dataflow(self) -> None:
-        """Operations on the results of earlier ones, of sizes read from memory; with typed pointers, of constant sizes."""
+        """`dataflow` on tensors of sizes read from memory; of known sizes if pointers are typed."""
         self.is_run_time = not self.typed
         self.dataflow()
 
@@ -372,7 +372,7 @@ class DataflowWriter(RunTimeForms):
             place.buffer.contents = contents
             return KnownValue(self.load_vector(place, type_), facts)
         token = self.loaded(type_, contents)
-        vector = self.call(f"{self.vector_type(type_)} {self.callee('tovector')}(token {token.name})", type_)
+        vector = self.tovector(token)
         return KnownValue(vector, facts.with_zero() if type_.is_padded else facts, token)
 
     def loaded(self, type_: TensorType, contents: Contents | None) -> TokenValue:
@@ -474,6 +474,11 @@ class DataflowWriter(RunTimeForms):
     def call(self, text: str, type_: TensorType) -> Vector:
         """Write a call that returns a vector."""
         return self.let(f"call {text}", type_)
+
+    def tovector(self, token: TokenValue) -> Vector:
+        """Write the call that returns a token's flattened vector."""
+        vector = self.vector_type(token.type)
+        return self.call(f"{vector} {self.callee('tovector')}(token {token.name})", token.type)
 
     def instruction(self, form: str, operands: Sequence[KnownValue], element: Type, facts: ValueFacts) -> KnownValue:
         """Write an instruction.

@@ -93,7 +93,9 @@ def _reload(writer: DataflowWriter) -> KnownValue | None:
     buffer.zeros = x.facts.zeros
     writer.store(BufferAddress(buffer), token, pitches)
     loaded = writer.load(BufferAddress(buffer), token.type, pitches)
-    vector = writer.call(f"{writer.vector_type(token.type)} {writer.callee('tovector')}(token {loaded.name})", token.type)
+    vector = writer.call(
+        f"{writer.vector_type(token.type)} {writer.callee('tovector')}(token {loaded.name})", token.type
+    )
     return KnownValue(vector, x.facts.with_zero(), loaded)
 
 
@@ -106,7 +108,7 @@ def _update(writer: DataflowWriter) -> KnownValue | None:
     contents = writer.contents(type_.element)
     place = writer.filled_place(type_, pitches, contents)
     token = writer.load(place, type_, pitches)
-    vector = writer.call(f"{writer.vector_type(type_)} {writer.callee('tovector')}(token {token.name})", type_)
+    vector = writer.tovector(token)
     old = KnownValue(vector, facts_from_memory(type_.element, contents).with_zero(), token)
     new = writer.partner(old)
     name = writer.random.choice(["fadd", "fsub"] if old.is_float else ["add", "sub", "xor"])

@@ -21,7 +21,22 @@ from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
 from tlx.intrinsics.small_floats import CONVERSIONS, FROM_SMALL, NEAREST, SMALL_FLOATS, TO_SMALL
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type, VectorType, mangle
+from tlx.ir.types import (
+    BFLOAT,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    FloatType,
+    IntType,
+    Type,
+    VectorType,
+    mangle,
+)
 
 
 def _intrinsic(
@@ -90,9 +105,7 @@ def _extremum(name: str) -> Operation:
         x = writer.number(FLOATS)
         y = writer.partner(x)
         facts = x.facts.joined(y.facts)
-        return _intrinsic(
-            writer, name, [x, y], x.element, facts if "imum" in name else replace(facts, zeros=False)
-        )
+        return _intrinsic(writer, name, [x, y], x.element, facts if "imum" in name else replace(facts, zeros=False))
 
     return operation
 
@@ -121,7 +134,9 @@ def _scaled(writer: DataflowWriter) -> KnownValue:
     type_ = TensorType(I32, x.type.shape, x.type.layout, x.type.padding)
     exponents = writer.leaf_of(type_)
     if writer.chance(0.7):
-        exponents = writer.instruction("srem {}, {}", [exponents, _splat_of(writer, exponents, 40)], I32, unknown_facts(I32))
+        exponents = writer.instruction(
+            "srem {}, {}", [exponents, _splat_of(writer, exponents, 40)], I32, unknown_facts(I32)
+        )
     return _intrinsic(writer, "ldexp", [x, exponents], x.element, ValueFacts(zeros=x.facts.zeros))
 
 
