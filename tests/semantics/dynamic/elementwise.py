@@ -101,6 +101,7 @@ def _selected_exponential(t: Body) -> None:
 
 def _splats(t: Body) -> None:
     """Expressions of splats, of a constant and of an argument, one of them used in a loop."""
+    t.label("entry")
     x = _handle(t, "%a", "i32", "%n")
     h = "<vscale x 1 x i32>"
     first = t.vscale("insertelement H poison, i32 %n, i64 0", "i32")
