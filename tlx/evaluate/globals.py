@@ -15,6 +15,7 @@ from tlx.evaluate.values import Codecs, RuntimeValue, element_dtype, filled, sig
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.operands import ValueParser, tokenize
+from tlx.ir.tensors.model import uniform_scalar
 from tlx.ir.types import ArrayType, IntType, PointerType, StructType, Type, VectorType
 from tlx.ir.values import (
     Aggregate,
@@ -224,6 +225,9 @@ class ConstantEvaluator:
         return tuple(elements)
 
     def _expression(self, operand: ConstExpr) -> RuntimeValue:
+        scalar = uniform_scalar(operand, {})
+        if scalar is not None and isinstance(operand.type, VectorType):
+            return splat(self.value(scalar), operand.type)
         values = [self.value(o) for o in operand.operands]
         if operand.opcode == "bitcast" and not isinstance(operand.type, PointerType):
             return self._codecs.bitcast(operand.operands[0].type, operand.type)(values[0])
