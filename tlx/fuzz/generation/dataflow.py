@@ -23,6 +23,7 @@ from tlx.fuzz.generation.forms import RunTimeForms
 from tlx.fuzz.generation.model import LARGEST_EXACT, ArrayParameter, BufferAddress, Choices, Contents
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.writer import TokenValue, Vector, dims_operand
+from tlx.intrinsics.numpy_types import dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type
 
@@ -248,6 +249,16 @@ class DataflowWriter(RunTimeForms):
         yield
         self.is_in_loop = False
 
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """A context that writes a block whose values nothing after it uses; what it does not use either, it stores."""
+        before = len(self._values)
+        yield
+        for value in self._values[before:]:
+            if value.vector.name not in self._operands and value.facts.is_exact and self.chance(0.5):
+                self.sink(value)
+        del self._values[before:]
+
     def _store_the_rest(self) -> None:
         rest = [value for value in self._values if value.vector.name not in self._operands]
         for value in rest or self._values[-1:]:
@@ -427,11 +438,18 @@ class DataflowWriter(RunTimeForms):
             number = self.random.randint(-2, 6)
             return constant_literal(element, number), range_facts(element, number, number)
         contents = self.contents(element, integral=True)
+        return self._scalar_in_memory(element, contents), facts_from_memory(element, contents)
+
+    def number_in_memory(self, element: Type, number: int) -> str:
+        """A scalar read from memory that has this value."""
+        return self._scalar_in_memory(element, Contents(number, number))
+
+    def _scalar_in_memory(self, element: Type, contents: Contents | None) -> str:
         buffer = self.buffer(element, 1, contents)
         buffer.data[:] = True
         name = self.fresh("s")
         self.line(f"{name} = load {element}, {self._pointer_type(element)} %{buffer.name}, {self._align(element)}")
-        return name, facts_from_memory(element, contents)
+        return name
 
     def _broadcast_leaf(self, type_: TensorType, *, integral: bool) -> KnownValue:
         """A broadcast of a tensor with fewer dimensions or with extents of 1, such as a bias for rows or columns."""
@@ -443,6 +461,37 @@ class DataflowWriter(RunTimeForms):
         operands = f"token {token.name}, {self.numbers(type_.shape, is_shape=True)}, {dims_operand(dims)}"
         vector = self.call(f"{self.vector_type(type_)} {self.callee('broadcast')}({operands})", type_)
         return KnownValue(vector, facts_from_memory(type_.element, contents))
+
+    # Memory ------------------------------------------------------------------------------------------------------
+
+    def stack_array(self, element: Type, count: int) -> BufferAddress:
+        """The address of a new array on the stack."""
+        array, name = self.fresh("a"), self.fresh("p")
+        type_ = f"[{count} x {element}]"
+        self.line(f"{array} = alloca {type_}, align {self.random.choice([8, 16, 64])}")
+        pointer = f"{type_}* {array}" if self.typed else f"ptr {array}"
+        self.line(f"{name} = getelementptr {type_}, {pointer}, i64 0, i64 0")
+        return BufferAddress(ArrayParameter(name[1:], element, count), pointer=name[1:])
+
+    def store_scalar(self, place: BufferAddress, scalar: str) -> None:
+        """Store an element of an array."""
+        element = place.buffer.element
+        pointer = f"{self._pointer_type(element)} {self._address(place)}"
+        self.line(f"store {element} {scalar}, {pointer}, {self._align(element)}")
+        place.buffer.written[place.start] = True
+
+    def clear(self, buffer: ArrayParameter) -> None:
+        """Set all bytes of an array to zero."""
+        pointer, suffix = f"ptr %{buffer.name}", "p0"
+        if self.typed:
+            name, suffix = self.fresh("c"), "p0i8"
+            self.line(f"{name} = bitcast {buffer.element}* %{buffer.name} to i8*")
+            pointer = f"i8* {name}"
+        callee = f"@llvm.memset.{suffix}.i64"
+        self.declarations.add(f"declare void {callee}({pointer.split()[0]}, i8, i64, i1)")
+        size = buffer.count * dtype_of(buffer.element).itemsize
+        self.line(f"call void {callee}({pointer}, i8 0, i64 {size}, i1 false)")
+        buffer.written[:] = True
 
     # Calls -------------------------------------------------------------------------------------------------------
 
