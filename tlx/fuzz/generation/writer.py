@@ -251,7 +251,9 @@ class FunctionWriter:
         """A plain load of a flattened vector."""
         vector = self.vector("v", type_)
         pointer = self._vector_pointer(place, type_)
-        self.line(f"{vector.name} = load{self._volatile(type_)} {type_.vector}, {pointer}, {self._align(type_.element)}")
+        self.line(
+            f"{vector.name} = load{self._volatile(type_)} {type_.vector}, {pointer}, {self._align(type_.element)}"
+        )
 
         def step(state: State) -> None:
             state.vectors[vector.typed] = place.of(state)[: type_.count].copy()

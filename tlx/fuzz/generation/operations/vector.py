@@ -129,7 +129,7 @@ def _class(writer: DataflowWriter) -> KnownValue | None:
 
 
 def _scaled(writer: DataflowWriter) -> KnownValue:
-    """`ldexp` by any exponents."""
+    """`ldexp` by any exponents; of halves by small ones: with +avx512fp16, LLVM 22 takes only their low 16 bits."""
     x = writer.number(FLOATS)
     type_ = TensorType(I32, x.type.shape, x.type.layout, x.type.padding)
     exponents = writer.leaf_of(type_)
