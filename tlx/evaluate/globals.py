@@ -165,13 +165,18 @@ class SymbolTable:
         if variable.kind in ("alias", "ifunc"):
             self._addresses[variable.name] = self.constants.value(variable.initialiser)
             return
-        align = variable.align or self._layout.align(variable.type)
+        align = variable.align or self._preferred_alignment(variable.type)
         size = self._layout.size(variable.type)
         region = self._memory.allocate(size, f"global @{variable.name}", align)
         self._addresses[variable.name] = region.base
         data = self._data(variable.type, variable.initialiser)
         region.data[: len(data)] = data
         region.writable = variable.kind == "global"
+
+    def _preferred_alignment(self, type_: Type) -> int:
+        """As LLVM's `DataLayout::getPreferredAlign`: 16 bytes for what is larger; `opt` relies on it."""
+        align = self._layout.align(type_)
+        return max(align, 16) if self._layout.size(type_) > 16 else align
 
 
 _DIGITS: Final = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 0 for c in range(256)], np.uint8)
