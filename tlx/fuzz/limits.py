@@ -47,13 +47,6 @@ BACKEND_LIMITS: Final = (
         is_foreign=False,
     ),
     BackendLimit(
-        "LLVM's backend cannot round two floats to 64-bit integers with AVX512DQ but without AVX512VL",
-        r"Cannot select: \S+ v2i64 = X86ISD::CVTP2SI ",
-        r"@llvm\.l?lrint\.v\d+i64\.v\d+f32\(",
-        feature="+avx512dq",
-        is_foreign=False,
-    ),
-    BackendLimit(
         "LLVM's backend for Power cannot pass bfloat",
         r"Cannot select: \S+ \S+ = (?:bf16_to_fp|fp_to_bf16)\b",
         r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",
