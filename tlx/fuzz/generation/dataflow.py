@@ -392,9 +392,10 @@ class DataflowWriter(RunTimeForms):
         return self.load(self.filled_place(type_, pitches, contents), type_, pitches)
 
     def contents(self, element: Type, *, integral: bool = False, bound: int | None = None) -> Contents | None:
-        """Random contents for a buffer; None for integers, which may be any."""
+        """Random contents for a buffer; None for integers that may be any."""
         if not isinstance(element, FloatType):
-            return None
+            few = self.random.choice([(0, 1), (0, 100), (-7, 7)]) if element != I1 and self.chance(0.3) else None
+            return few and Contents(*few)
         if bound is None and not integral and self.chance(0.4):
             return Contents(wild=True)
         magnitude = bound or self.random.choice(_BOUNDS)

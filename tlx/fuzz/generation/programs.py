@@ -46,6 +46,7 @@ _WEIGHTS: Final = {
     "by-value": 3,
     "shuffle": 4,
     "insert-loop": 2,
+    "deinterleave": 2,
 }
 
 

@@ -544,8 +544,10 @@ def _to_integer(name: str) -> Operation:
 
     def operation(writer: DataflowWriter) -> KnownValue | None:
         x = writer.number(FLOATS, integral=True)
-        if x.type.is_padded or (name == "fptoui" and x.facts.low < 0):
+        if x.type.is_padded:
             return None
+        if name == "fptoui" and x.facts.low < 0:
+            x = _intrinsic(writer, "fabs", [x], x.element, unary_facts("fabs", x))
         fitting = [e for e in INTEGERS if _fits(e, x.facts, unsigned=name == "fptoui")]
         element = writer.random.choice(fitting) if fitting else None
         facts = element and range_facts(element, x.facts.low, x.facts.high)
