@@ -225,6 +225,12 @@ def _placed(
     return tuple(whole[at] for at in order), axes, batches
 
 
+_ROOM_OF_LAYERS: Final = 20_000
+"""Room of the profiles whose convolutions are as wide as a network's layers."""
+_LAYERS: Final = ([1, 1, 1, 4], [16, 3, 32, 20], [16, 32, 40, 1])
+"""Groups, and channels and filters of a group."""
+
+
 def _convolution(writer: DataflowWriter) -> KnownValue | None:
     """A convolution of rank 2, or with batches, channels and one to three spatial dimensions."""
     family = writer.random.choice(writer.profile.families)
@@ -236,15 +242,21 @@ def _convolution(writer: DataflowWriter) -> KnownValue | None:
         [first if plain else writer.random.choice(some) for _ in range(spatial)]
         for first, some in ((1, [1, 2, 1, 3]), (0, [0, 0, 0, 1, 1, 2, 3]), (0, [0, 0, 1, 2]))
     )
+    is_large = writer.profile.room >= _ROOM_OF_LAYERS
     image = [
-        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1) + writer.random.choice([0, 1, 4, 7, 12])
+        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1)
+        + writer.random.choice([6, 13, 9, 20] if is_large else [0, 1, 4, 7, 12])
         for w, h, i in zip(window, holes, holes_in, strict=True)
     ]
     groups, channels, filters = (
-        (1, 1, 1) if flat else (writer.random.choice(some) for some in ([1, 1, 2, 3], [1, 3, 4], [1, 2, 5]))
+        (1, 1, 1)
+        if flat
+        else (writer.random.choice(some) for some in (_LAYERS if is_large else ([1, 1, 2, 3], [1, 3, 4], [1, 2, 5])))
     )
     x = tuple(image) if flat else (writer.random.choice([1, 2, 3]), groups * channels, *image)
     w = tuple(window) if flat else (groups * filters, channels, *window)
+    if is_large and math.prod(x) * filters * math.prod(window) > writer.profile.work:
+        return None
     factors = _factors(writer, family, x, w, math.prod(window) * channels)
     if factors is None:
         return None
