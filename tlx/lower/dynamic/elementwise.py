@@ -36,11 +36,8 @@ from tlx.ir.values import Constant, Keyword, Local, Value
 from tlx.lower.dynamic.views import SteppedPointer, each_index, i64
 from tlx.lower.operations import LIBRARY_FUNCTIONS, MATH_INTRINSICS, ElementwiseOp
 
-_EXPANDED: Final = (MATH_INTRINSICS | LIBRARY_FUNCTIONS | {"canonicalize", "lrint", "llrint", "lround", "llround"}) - {
-    "powi",
-    "ldexp",
-}
-"""Functions that stage 3 expands, without those that tiles cannot hold: their exponents are integers."""
+_EXPANDED: Final = MATH_INTRINSICS | LIBRARY_FUNCTIONS | {"canonicalize", "lrint", "llrint", "lround", "llround"}
+"""Functions that stage 3 expands, or computes in float where LLVM has no correct code for vectors of half."""
 
 
 @dataclass(frozen=True)
