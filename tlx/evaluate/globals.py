@@ -15,6 +15,7 @@ from tlx.evaluate.values import Codecs, RuntimeValue, element_dtype, filled, sig
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.operands import ValueParser, tokenize
+from tlx.ir.tensors.model import uniform_scalar
 from tlx.ir.types import ArrayType, IntType, PointerType, StructType, Type, VectorType
 from tlx.ir.values import (
     Aggregate,
@@ -164,13 +165,18 @@ class SymbolTable:
         if variable.kind in ("alias", "ifunc"):
             self._addresses[variable.name] = self.constants.value(variable.initialiser)
             return
-        align = variable.align or self._layout.align(variable.type)
+        align = variable.align or self._preferred_alignment(variable.type)
         size = self._layout.size(variable.type)
         region = self._memory.allocate(size, f"global @{variable.name}", align)
         self._addresses[variable.name] = region.base
         data = self._data(variable.type, variable.initialiser)
         region.data[: len(data)] = data
         region.writable = variable.kind == "global"
+
+    def _preferred_alignment(self, type_: Type) -> int:
+        """As LLVM's `DataLayout::getPreferredAlign`: 16 bytes for what is larger; `opt` relies on it."""
+        align = self._layout.align(type_)
+        return max(align, 16) if self._layout.size(type_) > 16 else align
 
 
 _DIGITS: Final = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 0 for c in range(256)], np.uint8)
@@ -224,6 +230,9 @@ class ConstantEvaluator:
         return tuple(elements)
 
     def _expression(self, operand: ConstExpr) -> RuntimeValue:
+        scalar = uniform_scalar(operand, {})
+        if scalar is not None and isinstance(operand.type, VectorType):
+            return splat(self.value(scalar), operand.type)
         values = [self.value(o) for o in operand.operands]
         if operand.opcode == "bitcast" and not isinstance(operand.type, PointerType):
             return self._codecs.bitcast(operand.operands[0].type, operand.type)(values[0])

@@ -192,6 +192,22 @@ def _saturating(*, is_signed: bool) -> ImplementationFactory:
     return make
 
 
+def _nearest_integer(rounded: Callable[[Array], Array]) -> ImplementationFactory:
+    """`llvm.lrint`, `llvm.lround` and their variants; LLVM leaves numbers that do not fit open, here they saturate."""
+    whole = _single(rounded)
+
+    def make(site: CallSite) -> Implementation:
+        element = scalar_of(site.result)
+        assert isinstance(element, IntType)
+
+        def nearest(a: Array) -> Array:
+            return saturated(whole(a), element, is_signed=True)
+
+        return elementwise(nearest)(site)
+
+    return make
+
+
 def _has_class(value: Array, mask: Array) -> Array:
     """`llvm.is.fpclass`: signalling and quiet NaN are told apart by the top bit of the fraction."""
     bits = value.view(f"u{value.dtype.itemsize}")
@@ -260,6 +276,8 @@ FLOAT_INTRINSICS: Final[FunctionTable] = {
     "nearbyint": elementwise(_single(np.rint)),
     "roundeven": elementwise(_single(np.rint)),
     "round": elementwise(_single(_round_away)),
+    **{name: _nearest_integer(np.rint) for name in ("lrint", "llrint")},
+    **{name: _nearest_integer(_round_away) for name in ("lround", "llround")},
     "copysign": elementwise(_single(np.copysign)),
     "canonicalize": elementwise(_same),
     "arithmetic.fence": elementwise(_same),

@@ -33,7 +33,7 @@ from tlx.fuzz.worker import GRAPHS, SECONDS, Request
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 
-MIXED_PROFILES: Final = ("any", "small", "any", "overlaps", "loops", "any", "run-time", "moves", "any", "any-large")
+MIXED_PROFILES: Final = tuple("any small any overlaps loops any run-time moves any any-large convolutions".split())
 _EMULATED_PROFILES: Final = ("any-tiles", "tiles", "any-tiles", "tiles", "run-time-tiles")
 Say = Callable[[str], None]
 Step = Callable[[str], object]

@@ -214,6 +214,8 @@ def _optimised(text: str, check: Check) -> str:
     arguments = [word for word in check.pipeline if "vscale" not in text or not word.startswith("-m")]
     command = [check.optimise, *arguments, "-S"]
     done = subprocess.run(command, input=canonical(text), text=True, capture_output=True, check=False)
+    if "Intrinsic does not support vectors" in done.stderr:
+        raise RefusedError("this version of LLVM's opt does not have an intrinsic on vectors")
     if done.returncode:
         raise MismatchError("opt", f"{check.optimise} refuses the program: {done.stderr}")
     return done.stdout

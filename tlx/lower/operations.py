@@ -25,6 +25,7 @@ from tlx.ir.module import (
     is_function_result,
     is_short,
 )
+from tlx.ir.tensors.model import ELEMENTWISE_FUNCTIONS
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.hardware import Sign
@@ -41,7 +42,7 @@ _UNARY: Final = frozenset({"fneg", "freeze"})
 _COMPARES: Final = frozenset({"icmp", "fcmp"})
 _OPCODES: Final = BINARY_OPCODES | CAST_OPCODES | _UNARY | _COMPARES | {"select"}
 _FAST: Final = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"})
-_SUFFIX: Final = re.compile(r"(?:\.(?:v\d+)?(?:i|f|bf)\d+)+$")
+_SUFFIX: Final = re.compile(r"(?:\.(?:(?:nx)?v\d+)?(?:i|f|bf)\d+)+$")
 _OVERLOADED_BY_RESULT_AND_FIRST: Final = frozenset(
     [*(f"llvm.{n}" for n in "fptosi.sat fptoui.sat lrint llrint lround llround scmp ucmp".split()), *CONVERSIONS]
 )
@@ -308,15 +309,5 @@ MMA_NAMES: Final[dict[tuple[Sign, Sign], str]] = {
 }
 
 
-ELEMENTWISE_INTRINSICS: Final = frozenset(CONVERSIONS) | frozenset(
-    "llvm." + name
-    for name in (
-        "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign minnum maxnum minimum maximum "
-        "minimumnum maximumnum canonicalize "
-        "exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan atan2 pow powi ldexp "
-        "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr scmp ucmp "
-        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround "
-        "is.fpclass"
-    ).split()
-)
+ELEMENTWISE_INTRINSICS: Final = frozenset(f"llvm.{name}" for name in ELEMENTWISE_FUNCTIONS)
 """LLVM's intrinsics that act element by element."""

@@ -88,6 +88,80 @@ def _exponential(t: Body) -> None:
     t.declarations.add(f"declare {h} @llvm.exp.nxv1f32({h})")
 
 
+def _selected_exponential(t: Body) -> None:
+    """A comparison and flags in a loop that later stages expand."""
+    x, y = _handle(t, "%a", "float", "%n"), _handle(t, "%b", "float", "%n")
+    h = "<vscale x 1 x float>"
+    power = t.value(f"call {h} @llvm.exp.nxv1f32({h} {x})")
+    less = t.vscale(f"fcmp ult H {power}, {y}")
+    chosen = t.value(f"select <vscale x 1 x i1> {less}, {h} {x}, {h} {y}")
+    t.put("%c", t.vscale(f"fsub nsz H {chosen}, {x}"), "float", ("%n",))
+    t.declarations.add(f"declare {h} @llvm.exp.nxv1f32({h})")
+
+
+def _splats(t: Body) -> None:
+    """Expressions of splats, of a constant and of an argument, one of them used in a loop."""
+    t.label("entry")
+    x = _handle(t, "%a", "i32", "%n")
+    h = "<vscale x 1 x i32>"
+    first = t.vscale("insertelement H poison, i32 %n, i64 0", "i32")
+    splat = t.vscale(f"shufflevector H {first}, H poison, {h} zeroinitializer", "i32")
+    few = t.vscale(f"and H {splat}, splat (i32 7)", "i32")
+    less = t.value(f"call {h} @llvm.smin.nxv1i32({h} {few}, {h} splat (i32 5))")
+    shifted = t.vscale(f"shl H {x}, {less}", "i32")
+    t.line("br label %loop")
+    t.label("loop")
+    t.line("%i = phi i32 [ 0, %entry ], [ %next, %loop ]")
+    t.line(f"%sum = phi {h} [ {shifted}, %entry ], [ %more, %loop ]")
+    t.line(f"%more = add {h} %sum, {few}")
+    t.line("%next = add i32 %i, 1")
+    t.line("%again = icmp ult i32 %next, 3")
+    t.line("br i1 %again, label %loop, label %done")
+    t.label("done")
+    t.put("%c", t.vscale(f"xor H %more, {less}", "i32"), "i32", ("%n",))
+    t.declarations.add(f"declare {h} @llvm.smin.nxv1i32({h}, {h})")
+
+
+def _orders_and_classes(t: Body) -> None:
+    """Functions whose results have a type of their own."""
+    x, y = _handle(t, "%a", "double", "%n"), _handle(t, "%b", "double", "%n")
+    d, i, truth = "<vscale x 1 x double>", "<vscale x 1 x i32>", "<vscale x 1 x i1>"
+    rounded = [
+        t.value(f"call {i} @llvm.{name}.nxv1i32.nxv1f64({d} {t.vscale(f'fmul H {z}, splat (double 0.5)', 'double')})")
+        for name, z in (("lrint", x), ("lround", y))
+    ]
+    order = t.value(f"call {i} @llvm.scmp.nxv1i32.nxv1i32({i} {rounded[0]}, {i} {rounded[1]})")
+    negative = t.value(f"call {truth} @llvm.is.fpclass.nxv1f64({d} {x}, i32 60)")
+    wide = t.value(f"zext {truth} {negative} to {i}")
+    total = t.value(f"add {i} {order}, {wide}")
+    t.put("%c", t.value(f"sitofp {i} {total} to {d}"), "double", ("%n",))
+    t.declarations |= {
+        *(f"declare {i} @llvm.{name}.nxv1i32.nxv1f64({d})" for name in ("lrint", "lround")),
+        f"declare {i} @llvm.scmp.nxv1i32.nxv1i32({i}, {i})",
+        f"declare {truth} @llvm.is.fpclass.nxv1f64({d}, i32)",
+    }
+
+
+def _canonical_halves(t: Body) -> None:
+    """LLVM cannot select `canonicalize` of halves; the division must not trap on what fills the last block."""
+    x, y = _handle(t, "%a", "half", "%n"), _handle(t, "%b", "half", "%n")
+    h, i = "<vscale x 1 x half>", "<vscale x 1 x i32>"
+    canonical = t.value(f"call {h} @llvm.canonicalize.nxv1f16({h} {x})")
+    divisor = t.value(f"sub {i} {t.value(f'fptosi {h} {y} to {i}')}, splat (i32 1)")
+    quotient = t.value(f"sdiv {i} {t.value(f'fptosi {h} {canonical} to {i}')}, {divisor}")
+    t.put("%c", t.value(f"sitofp {i} {quotient} to {h}"), "half", ("%n",))
+    t.declarations.add(f"declare {h} @llvm.canonicalize.nxv1f16({h})")
+
+
+def _scaled_halves(t: Body) -> None:
+    """LLVM 22 has wrong code for `ldexp` of vectors of half with AVX-512."""
+    x, y = _handle(t, "%a", "half", "%n"), _handle(t, "%b", "half", "%n")
+    h, i = "<vscale x 1 x half>", "<vscale x 1 x i32>"
+    exponents = t.value(f"fptosi {h} {y} to {i}")
+    t.put("%c", t.value(f"call {h} @llvm.ldexp.nxv1f16.nxv1i32({h} {x}, {i} {exponents})"), "half", ("%n",))
+    t.declarations.add(f"declare {h} @llvm.ldexp.nxv1f16.nxv1i32({h}, {i})")
+
+
 def _function(name: str) -> Any:
     def body(t: Body) -> None:
         """Rows with a pitch and padding known at run time, columns first."""
@@ -212,6 +286,11 @@ ELEMENTS: list[Program] = [
     Program("intrinsics", VECTOR, _intrinsics, _vectors(np.float64), LENGTHS),
     Program("absolute", VECTOR, _absolute, _vectors(np.int16), LENGTHS),
     Program("exponential", VECTOR, _exponential, _vectors(np.float32), LENGTHS, exact=False),
+    Program("selected_exponential", VECTOR, _selected_exponential, _vectors(np.float32), LENGTHS),
+    Program("splats", VECTOR, _splats, _vectors(np.int32), LENGTHS),
+    Program("orders_and_classes", VECTOR, _orders_and_classes, _vectors(np.float64), LENGTHS),
+    Program("canonical_halves", VECTOR, _canonical_halves, _vectors(np.float16, 2), LENGTHS),
+    Program("scaled_halves", VECTOR, _scaled_halves, _vectors(np.float16), LENGTHS),
     *(
         Program(f"function_{name}", MATRIX, _function(name), _matrix(np.float32, 2), MATRICES, exact=name == "relu")
         for name in ("relu", "exp", "tanh", "cos")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.unit.evaluate.jit import Case, run_both
 from tests.unit.evaluate.test_arithmetic import amount, floats, integers, not_nan, size, split, word
 from tlx.evaluate import evaluate
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, IntType, Type, VectorType, mangle
 
 Array = NDArray[Any]
@@ -272,3 +272,28 @@ define <4 x float> @f(<4 x float>* %p) {
 """
     got = evaluate(parse(text), "f", np.array([1, 2], np.float32))
     np.testing.assert_array_equal(got, [1, 2, 9, 9])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("lrint", [2, -2, 0, 4]), ("llrint", [2, -2, 0, 4]), ("lround", [3, -3, 1, 4])]
+)
+def test_rounding_to_integers(name: str, expected: list[int]) -> None:
+    """`lrint` rounds halves to even numbers, `lround` away from zero."""
+    text = f"""
+    define <4 x i64> @f(<4 x float> %x) {{
+      %y = call <4 x i64> @llvm.{name}.v4i64.v4f32(<4 x float> %x)
+      ret <4 x i64> %y
+    }}
+    declare <4 x i64> @llvm.{name}.v4i64.v4f32(<4 x float>)
+    """
+    got = evaluate(parse_fully(text), "f", np.array([2.5, -2.5, 0.5, 4], np.float32))
+    np.testing.assert_array_equal(np.asarray(got).view(np.int64), expected)
+
+
+def test_splats_that_opt_folds() -> None:
+    """Versions of `opt` before 21 write a splat as a constant expression."""
+    one = "insertelement (<4 x i32> undef, i32 7, i32 0)"
+    splat = f"shufflevector (<4 x i32> {one}, <4 x i32> undef, <4 x i32> zeroinitializer)"
+    text = f"define <4 x i32> @f(<4 x i32> %x) {{ %y = and <4 x i32> %x, {splat}\n ret <4 x i32> %y\n }}"
+    got = evaluate(parse_fully(text), "f", np.array([9, 7, 8, -1], np.int32))
+    np.testing.assert_array_equal(got, [1, 7, 0, 7])

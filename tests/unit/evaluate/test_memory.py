@@ -10,7 +10,7 @@ import pytest
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import Machine, evaluate
-from tlx.ir.parser.module import parse
+from tlx.ir.parser.module import parse, parse_fully
 
 
 def run(text: str, *args: Any) -> Any:
@@ -437,3 +437,20 @@ define i32 @f(ptr %p) {
 }
 """
     assert run(text, np.array([10], np.int32)) == 10 + 15 + 40 + 1
+
+
+def test_globals_have_the_alignment_that_opt_assumes() -> None:
+    """LLVM aligns definitions of more than 16 bytes to 16, and `opt` raises the alignment of loads accordingly."""
+    text = """
+    @small = private constant [3 x i16] [i16 1, i16 2, i16 3]
+    @table = private constant [12 x i16] [i16 1, i16 2, i16 3, i16 4, i16 5, i16 6, i16 7, i16 8, i16 9, i16 10,
+                                          i16 11, i16 12]
+    define i64 @f() {
+      %s = load i16, ptr @small, align 2
+      %v = load <8 x i16>, ptr @table, align 16
+      %e = extractelement <8 x i16> %v, i32 7
+      %r = zext i16 %e to i64
+      ret i64 %r
+    }
+    """
+    assert evaluate(parse_fully(text), "f") == 8

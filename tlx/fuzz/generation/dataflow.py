@@ -23,6 +23,7 @@ from tlx.fuzz.generation.forms import RunTimeForms
 from tlx.fuzz.generation.model import LARGEST_EXACT, ArrayParameter, BufferAddress, Choices, Contents
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.writer import TokenValue, Vector, dims_operand
+from tlx.intrinsics.numpy_types import dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type
 
@@ -149,6 +150,14 @@ FLOATS: Final = (FLOAT, DOUBLE, HALF, BFLOAT)
 INTEGERS: Final = (I32, I8, I16, I64)
 ELEMENTS: Final = (FLOAT, I32, FLOAT, DOUBLE, I8, I16, I64, HALF, BFLOAT)
 _BOUNDS: Final = (3, 1, 2, 8, 20)
+NOT_ON_HANDLES: Final = frozenset(
+    [
+        *("pad", "convolution", "reshape.block", "splat", "call", "by-value", "bitcast"),
+        *("shuffle", "reverse", "splice", "interleave", "deinterleave", "elements", "choice", "vector-reduce", "count"),
+        *("insert", "insert-loop"),
+    ]
+)
+"""Operations that tensors of sizes known only at run time do not have."""
 _LONGEST_CONSTANT: Final = 48
 
 
@@ -183,7 +192,7 @@ class DataflowWriter(RunTimeForms):
     ) -> None:
         super().__init__(profile, choose, name, typed=typed, suffixes=suffixes)
         self.callees = list(callees)
-        self._operations = operations
+        self._all_operations = operations
         self.used: set[str] = set()
         self.declarations: set[str] = set()
         self._values: list[KnownValue] = []
@@ -196,6 +205,11 @@ class DataflowWriter(RunTimeForms):
         """Operations on the results of earlier ones."""
         self.statements(2, 9)
         self._store_the_rest()
+
+    def run_time_dataflow(self) -> None:
+        """`dataflow` on tensors of sizes read from memory; of known sizes if pointers are typed."""
+        self.is_run_time = not self.typed
+        self.dataflow()
 
     def statements(self, least: int, most: int) -> None:
         """Write between `least` and `most` statements."""
@@ -210,6 +224,12 @@ class DataflowWriter(RunTimeForms):
             yield
         finally:
             self.random = before
+
+    @property
+    def _operations(self) -> Sequence[tuple[str, Operation]]:
+        if not self.is_run_time:
+            return self._all_operations
+        return [(name, operation) for name, operation in self._all_operations if name not in NOT_ON_HANDLES]
 
     def _statement(self) -> None:
         name, operation = self.random.choice(self._operations)
@@ -229,6 +249,16 @@ class DataflowWriter(RunTimeForms):
         yield
         self.is_in_loop = False
 
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """A context that writes a block whose values nothing after it uses; what it does not use either, it stores."""
+        before = len(self._values)
+        yield
+        for value in self._values[before:]:
+            if value.vector.name not in self._operands and value.facts.is_exact and self.chance(0.5):
+                self.sink(value)
+        del self._values[before:]
+
     def _store_the_rest(self) -> None:
         rest = [value for value in self._values if value.vector.name not in self._operands]
         for value in rest or self._values[-1:]:
@@ -237,7 +267,7 @@ class DataflowWriter(RunTimeForms):
     def sink(self, value: KnownValue) -> None:
         """Store a value somewhere."""
         self._operands.add(value.vector.name)
-        if value.is_mask and self.chance(0.4):
+        if value.is_mask and not self.is_run_time and self.chance(0.4):
             self._put_token(self.typeinfo(value.vector, self._seen(value.type)))
             return
         if value.is_mask:
@@ -310,7 +340,7 @@ class DataflowWriter(RunTimeForms):
         """A vector of i1: an existing one, a tensor of i1 in memory, or a comparison."""
 
         def make() -> KnownValue:
-            if self.chance(0.3):
+            if not self.is_run_time and self.chance(0.3):
                 return self.leaf(I1)
             x = self.number()
             form = "fcmp olt {}, {}" if x.is_float else "icmp slt {}, {}"
@@ -329,7 +359,7 @@ class DataflowWriter(RunTimeForms):
         """Another vector of i1 of the same type."""
         if self.chance(0.2):
             return self.constant(of.type)
-        if self.chance(0.3):
+        if not self.is_run_time and self.chance(0.3):
             return self.leaf_of(of.type)
         type_ = TensorType(I32, of.type.shape, of.type.layout, of.type.padding)
         return self.instruction("icmp slt {}, {}", [self.leaf_of(type_), self.constant(type_)], I1, unknown_facts(I1))
@@ -353,7 +383,7 @@ class DataflowWriter(RunTimeForms):
             place.buffer.contents = contents
             return KnownValue(self.load_vector(place, type_), facts)
         token = self.loaded(type_, contents)
-        vector = self.call(f"{type_.vector} {self.callee('tovector')}(token {token.name})", type_)
+        vector = self.tovector(token)
         return KnownValue(vector, facts.with_zero() if type_.is_padded else facts, token)
 
     def loaded(self, type_: TensorType, contents: Contents | None) -> TokenValue:
@@ -362,9 +392,10 @@ class DataflowWriter(RunTimeForms):
         return self.load(self.filled_place(type_, pitches, contents), type_, pitches)
 
     def contents(self, element: Type, *, integral: bool = False, bound: int | None = None) -> Contents | None:
-        """Random contents for a buffer; None for integers, which may be any."""
+        """Random contents for a buffer; None for integers that may be any."""
         if not isinstance(element, FloatType):
-            return None
+            few = self.random.choice([(0, 1), (0, 100), (-7, 7)]) if element != I1 and self.chance(0.3) else None
+            return few and Contents(*few)
         if bound is None and not integral and self.chance(0.4):
             return Contents(wild=True)
         magnitude = bound or self.random.choice(_BOUNDS)
@@ -379,6 +410,8 @@ class DataflowWriter(RunTimeForms):
     def constant(self, type_: TensorType) -> KnownValue:
         """A constant: all zeros, or small numbers if it is short enough to be written out."""
         element = type_.element
+        if self.is_run_time:
+            return self.splat(type_)
         if type_.count > _LONGEST_CONSTANT or self.chance(0.15):
             return KnownValue(Vector("zeroinitializer", type_), range_facts(element, 0, 0))
         low = 0 if element == I1 else -3
@@ -390,13 +423,15 @@ class DataflowWriter(RunTimeForms):
     def splat(self, type_: TensorType) -> KnownValue:
         """A scalar in every element."""
         scalar, facts = self.scalar(type_.element)
-        vector = type_.vector
-        start = self.fresh("i")
-        self.line(
-            f"{start} = insertelement {vector} undef, {type_.element} {scalar}, {self.random.choice(['i32', 'i64'])} 0"
-        )
-        mask = f"<{type_.count} x i32> zeroinitializer"
-        return KnownValue(self.let(f"shufflevector {vector} {start}, {vector} undef, {mask}", type_), facts)
+        return KnownValue(self.splat_scalar(type_, scalar), facts)
+
+    def splat_scalar(self, type_: TensorType, scalar: str) -> Vector:
+        """A named or constant scalar in every element."""
+        vector, start = self.vector_type(type_), self.fresh("i")
+        index = self.random.choice(["i32", "i64"])
+        self.line(f"{start} = insertelement {vector} undef, {type_.element} {scalar}, {index} 0")
+        mask = f"{self.vector_type(replace(type_, element=I32))} zeroinitializer"
+        return self.let(f"shufflevector {vector} {start}, {vector} undef, {mask}", type_)
 
     def scalar(self, element: Type) -> tuple[str, ValueFacts]:
         """A scalar operand without its type: a constant, or one from memory."""
@@ -404,11 +439,18 @@ class DataflowWriter(RunTimeForms):
             number = self.random.randint(-2, 6)
             return constant_literal(element, number), range_facts(element, number, number)
         contents = self.contents(element, integral=True)
+        return self._scalar_in_memory(element, contents), facts_from_memory(element, contents)
+
+    def number_in_memory(self, element: Type, number: int) -> str:
+        """A scalar read from memory that has this value."""
+        return self._scalar_in_memory(element, Contents(number, number))
+
+    def _scalar_in_memory(self, element: Type, contents: Contents | None) -> str:
         buffer = self.buffer(element, 1, contents)
         buffer.data[:] = True
         name = self.fresh("s")
         self.line(f"{name} = load {element}, {self._pointer_type(element)} %{buffer.name}, {self._align(element)}")
-        return name, facts_from_memory(element, contents)
+        return name
 
     def _broadcast_leaf(self, type_: TensorType, *, integral: bool) -> KnownValue:
         """A broadcast of a tensor with fewer dimensions or with extents of 1, such as a bias for rows or columns."""
@@ -417,9 +459,40 @@ class DataflowWriter(RunTimeForms):
         source = self.type_of(extents, type_.element)
         contents = self.contents(type_.element, integral=integral)
         token = self.loaded(source, contents)
-        operands = f"token {token.name}, {dims_operand(type_.shape)}, {dims_operand(dims)}"
-        vector = self.call(f"{type_.vector} {self.callee('broadcast')}({operands})", type_)
+        operands = f"token {token.name}, {self.numbers(type_.shape, is_shape=True)}, {dims_operand(dims)}"
+        vector = self.call(f"{self.vector_type(type_)} {self.callee('broadcast')}({operands})", type_)
         return KnownValue(vector, facts_from_memory(type_.element, contents))
+
+    # Memory ------------------------------------------------------------------------------------------------------
+
+    def stack_array(self, element: Type, count: int) -> BufferAddress:
+        """The address of a new array on the stack."""
+        array, name = self.fresh("a"), self.fresh("p")
+        type_ = f"[{count} x {element}]"
+        self.line(f"{array} = alloca {type_}, align {self.random.choice([8, 16, 64])}")
+        pointer = f"{type_}* {array}" if self.typed else f"ptr {array}"
+        self.line(f"{name} = getelementptr {type_}, {pointer}, i64 0, i64 0")
+        return BufferAddress(ArrayParameter(name[1:], element, count), pointer=name[1:])
+
+    def store_scalar(self, place: BufferAddress, scalar: str) -> None:
+        """Store an element of an array."""
+        element = place.buffer.element
+        pointer = f"{self._pointer_type(element)} {self._address(place)}"
+        self.line(f"store {element} {scalar}, {pointer}, {self._align(element)}")
+        place.buffer.written[place.start] = True
+
+    def clear(self, buffer: ArrayParameter) -> None:
+        """Set all bytes of an array to zero."""
+        pointer, suffix = f"ptr %{buffer.name}", "p0"
+        if self.typed:
+            name, suffix = self.fresh("c"), "p0i8"
+            self.line(f"{name} = bitcast {buffer.element}* %{buffer.name} to i8*")
+            pointer = f"i8* {name}"
+        callee = f"@llvm.memset.{suffix}.i64"
+        self.declarations.add(f"declare void {callee}({pointer.split()[0]}, i8, i64, i1)")
+        size = buffer.count * dtype_of(buffer.element).itemsize
+        self.line(f"call void {callee}({pointer}, i8 0, i64 {size}, i1 false)")
+        buffer.written[:] = True
 
     # Calls -------------------------------------------------------------------------------------------------------
 
@@ -444,13 +517,18 @@ class DataflowWriter(RunTimeForms):
 
     def let(self, text: str, type_: TensorType) -> Vector:
         """Write a line that defines a vector."""
-        vector = Vector(self.fresh("v"), type_)
+        vector = self.vector("v", type_)
         self.line(f"{vector.name} = {text}")
         return vector
 
     def call(self, text: str, type_: TensorType) -> Vector:
         """Write a call that returns a vector."""
         return self.let(f"call {text}", type_)
+
+    def tovector(self, token: TokenValue) -> Vector:
+        """Write the call that returns a token's flattened vector."""
+        vector = self.vector_type(token.type)
+        return self.call(f"{vector} {self.callee('tovector')}(token {token.name})", token.type)
 
     def instruction(self, form: str, operands: Sequence[KnownValue], element: Type, facts: ValueFacts) -> KnownValue:
         """Write an instruction.
@@ -464,7 +542,7 @@ class DataflowWriter(RunTimeForms):
         """
         first = operands[0].type
         type_ = TensorType(element, first.shape, first.layout, first.padding)
-        filling = [operands[0].vector.typed, *(value.vector.name for value in operands[1:]), str(type_.vector)]
+        filling = [operands[0].vector.typed, *(value.vector.name for value in operands[1:]), self.vector_type(type_)]
         return KnownValue(self.let(form.format(*filling), type_), facts)
 
     def token_of(self, value: KnownValue) -> TokenValue:

@@ -36,7 +36,7 @@ from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.sources import Sources
 from tlx.fuzz.generation.writer import TokenValue, Vector
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.types import BFLOAT, HALF, I32, I64, Type
+from tlx.ir.types import BFLOAT, HALF, I32, I64, Type, VectorType
 
 
 class FormWriter(Sources):
@@ -321,27 +321,31 @@ _RUN_TIME_FORMS: Final = (
 
 
 class RunTimeForms(OverlapForms):
-    """Writes functions on tensors of sizes known only at run time."""
+    """Writes functions on tensors of sizes known only at run time.
+
+    Attributes:
+        is_run_time: Whether sizes are read at run time, so that flattened vectors are handles.
+    """
 
     def __init__(self, profile: Profile, choose: Choices, name: str, *, typed: bool, suffixes: bool) -> None:
         super().__init__(profile, choose, name, typed=typed, suffixes=suffixes)
-        self._is_run_time = False
+        self.is_run_time = False
         self._sizes: dict[int, ArrayParameter] = {}
 
     def run_time(self) -> None:
         """Another form with sizes read from memory; with typed pointers, sizes remain constant."""
-        self._is_run_time = not self.typed
+        self.is_run_time = not self.typed
         getattr(self, self.random.choice(_RUN_TIME_FORMS))()
 
     # Spelling ----------------------------------------------------------------------------------------------------
 
-    def vector_type(self, type_: TensorType) -> str:
+    def vector_type(self, type_: TensorType) -> VectorType:
         """The type of a vector, which is a scalable handle if sizes are read at run time."""
-        return f"<vscale x 1 x {type_.element}>" if self._is_run_time else super().vector_type(type_)
+        return VectorType(1, type_.element, scalable=True) if self.is_run_time else super().vector_type(type_)
 
     def numbers(self, numbers: Sequence[int], *, is_shape: bool = False) -> str:
         """A vector of numbers; extents are read from memory, other numbers sometimes."""
-        read = [self._is_run_time and (is_shape or self.chance(0.5)) for _ in numbers]
+        read = [self.is_run_time and (is_shape or self.chance(0.5)) for _ in numbers]
         if not any(read):
             return super().numbers(numbers)
         known = ", ".join(f"i32 {'undef' if one else n}" for n, one in zip(numbers, read, strict=True))
@@ -373,30 +377,30 @@ class RunTimeForms(OverlapForms):
 
     def reshaped(self, type_: TensorType, *, padded: bool = False) -> TensorType:
         """Another type for the same flattened vector; a handle keeps its type."""
-        return type_ if self._is_run_time else super().reshaped(type_, padded=padded)
+        return type_ if self.is_run_time else super().reshaped(type_, padded=padded)
 
     def load_vector(self, place: BufferAddress, type_: TensorType) -> Vector:
         """A plain load, or a tensor load for a handle."""
-        if not self._is_run_time:
+        if not self.is_run_time:
             return super().load_vector(place, type_)
         return self.operation("tovector", [self.load(place, type_, [0] * type_.rank)], type_)
 
     def store_vector(self, place: BufferAddress, vector: Vector) -> None:
         """A plain store, or a tensor store for a handle."""
-        if not self._is_run_time:
+        if not self.is_run_time:
             super().store_vector(place, vector)
             return
         self.store(place, self.typeinfo(vector, vector.type), [0] * vector.type.rank)
 
     def zeros(self, type_: TensorType) -> Vector:
         """Zeros; for a handle, of a load, as there is no constant of unknown length."""
-        return self._vector(type_) if self._is_run_time else super().zeros(type_)
+        return self._vector(type_) if self.is_run_time else super().zeros(type_)
 
     def _sum_type(self, extents: tuple[int, int], element: Type) -> TensorType:
-        if self._is_run_time:
+        if self.is_run_time:
             return TensorType.dense(element, extents)
         return super()._sum_type(extents, element)
 
     def _result(self, name: str, tokens: Sequence[TokenValue], element: Type) -> TensorType:
         type_ = super()._result(name, tokens, element)
-        return TensorType.dense(element, type_.extents) if self._is_run_time else type_
+        return TensorType.dense(element, type_.extents) if self.is_run_time else type_

@@ -111,7 +111,9 @@ _TILES: Final = (1, 3, 16, 17, 31, 32, 32, 33, 48, 63, 64, 64, 65, 96, 100, 128,
 
 _ELEMENTS: Final = ("insert", "insert-loop", "insert-loop", "relu", "fadd", "add", "select", "transpose", "loop")
 
-_MIXTURE: Final = (*_FORMS, "overlaps", "run_time", *("dataflow",) * 6)
+_RUN_TIME: Final = ("run_time", "run_time_dataflow")
+_CONVOLUTIONS: Final = ("convolution", "relu", "fadd", "add", "pad", "reduce.max", "reduce.add")
+_MIXTURE: Final = (*_FORMS, "overlaps", *_RUN_TIME, *("dataflow",) * 6)
 
 PROFILES: Final = {
     "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
@@ -121,11 +123,12 @@ PROFILES: Final = {
     "lines": Profile((1,), 0, 0, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3, shapes=_LINES),
     "loops": Profile(_SMALL, 60_000, 8_000, FAMILIES, ("sums", "sums", "batch", "product", "chain", "transpose")),
     "overlaps": Profile(_SMALL, 20_000, 2_000, FAMILIES, ("overlaps",)),
-    "run-time": Profile(_SMALL, 40_000, 3_000, FAMILIES, ("run_time",), functions=2),
-    "run-time-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("run_time",), unit=4, functions=2),
+    "run-time": Profile(_SMALL, 40_000, 3_000, FAMILIES, _RUN_TIME, functions=2),
+    "run-time-tiles": Profile(_TILES, 400_000, 20_000, TILED, _RUN_TIME, unit=4, functions=2),
     "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, _MOVES),
     "any": Profile(_EXTENTS, 60_000, 3_000, FAMILIES, ("dataflow",), functions=3),
     "elements": Profile(_EXTENTS, 20_000, 3_000, FAMILIES, ("dataflow",), functions=3, operations=_ELEMENTS),
+    "convolutions": Profile(_EXTENTS, 600_000, 20_000, FAMILIES, ("dataflow",), functions=1, operations=_CONVOLUTIONS),
     "any-large": Profile(_LARGE, 4_000_000, 300_000, FAMILIES, ("dataflow",), functions=2),
     "any-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("dataflow", "product"), unit=4, functions=2),
     "tiles": Profile(_TILES, 600_000, 40_000, TILED, _PRODUCTS, unit=4),

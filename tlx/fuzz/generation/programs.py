@@ -40,9 +40,13 @@ _WEIGHTS: Final = {
     "convolution": 2,
     "call": 3,
     "update": 2,
+    "while": 2,
+    "branch": 3,
+    "overwritten": 2,
     "by-value": 3,
     "shuffle": 4,
     "insert-loop": 2,
+    "deinterleave": 2,
 }
 
 
@@ -171,7 +175,7 @@ def _finish_function(writer: DataflowWriter, *, may_be_called: bool) -> RandomFu
     writer.draw_calling()
     if not may_be_called:
         writer.draw_constants()
-    steps = None if form == "dataflow" else tuple(writer.steps)
+    steps = None if form.endswith("dataflow") else tuple(writer.steps)
     declarations = tuple(sorted(writer.declarations))
     buffers = tuple(writer.buffers)
     return RandomFunction(

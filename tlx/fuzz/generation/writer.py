@@ -26,7 +26,7 @@ from tlx.intrinsics import lookup
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.prepared import CONSTANT
-from tlx.ir.types import I8, FloatType, Type
+from tlx.ir.types import I8, FloatType, Type, VectorType, max_ssa_elements
 
 
 @dataclass(frozen=True)
@@ -210,6 +210,10 @@ class FunctionWriter:
     def _align(self, element: Type) -> str:
         return f"align {dtype_of(element).itemsize}" if self.chance(0.7) else "align 1"
 
+    def _volatile(self, type_: TensorType) -> str:
+        """Sometimes ` volatile`, for vectors that fit in registers: others are not lowered."""
+        return " volatile" if type_.count <= max_ssa_elements(type_.element) and self.chance(0.1) else ""
+
     def load(
         self, place: BufferAddress, type_: TensorType, pitches: Sequence[int], *, bare: bool = False
     ) -> TokenValue:
@@ -247,7 +251,9 @@ class FunctionWriter:
         """A plain load of a flattened vector."""
         vector = self.vector("v", type_)
         pointer = self._vector_pointer(place, type_)
-        self.line(f"{vector.name} = load {type_.vector}, {pointer}, {self._align(type_.element)}")
+        self.line(
+            f"{vector.name} = load{self._volatile(type_)} {type_.vector}, {pointer}, {self._align(type_.element)}"
+        )
 
         def step(state: State) -> None:
             state.vectors[vector.typed] = place.of(state)[: type_.count].copy()
@@ -259,7 +265,7 @@ class FunctionWriter:
         """A plain store of a flattened vector."""
         type_ = vector.type
         pointer = self._vector_pointer(place, type_)
-        self.line(f"store {vector.typed}, {pointer}, {self._align(type_.element)}")
+        self.line(f"store{self._volatile(type_)} {vector.typed}, {pointer}, {self._align(type_.element)}")
         for start in self._starts(place):
             place.buffer.written[start : start + type_.count] = True
 
@@ -378,11 +384,11 @@ class FunctionWriter:
 
     def vector(self, stem: str, type_: TensorType) -> Vector:
         """A new vector."""
-        return Vector(self.fresh(stem), type_, self.vector_type(type_))
+        return Vector(self.fresh(stem), type_, str(self.vector_type(type_)))
 
-    def vector_type(self, type_: TensorType) -> str:
+    def vector_type(self, type_: TensorType) -> VectorType:
         """The type of a tensor's flattened vector."""
-        return str(type_.vector)
+        return type_.vector
 
     def numbers(self, numbers: Sequence[int], *, is_shape: bool = False) -> str:
         """Extents, padding or pitches as an operand."""

@@ -36,7 +36,7 @@ from tlx.ir.tensors.dynamic import (
     is_dynamic_operation,
     is_dynamic_token,
 )
-from tlx.ir.tensors.model import DynamicTensors, FunctionTensors, Tensor, TensorOp, find_handles
+from tlx.ir.tensors.model import DynamicTensors, FunctionTensors, Tensor, TensorOp, find_handles, find_uniforms
 from tlx.ir.types import I8, TOKEN, VOID, ArrayType, PointerType, Type, VectorType, is_scalar_number
 from tlx.ir.values import Keyword, Local, Value
 
@@ -324,6 +324,7 @@ class _TensorAnalysis:
         calls = [c for c in self.operations if is_dynamic_operation(c, dynamic.tokens, self.folder)]
         dynamic.ops = [dynamic_operation(c, static, dynamic.tokens, self.folder) for c in calls]
         dynamic.handles = find_handles(self.function, [op.instruction for op in dynamic.ops])
+        dynamic.uniforms = find_uniforms(self.function, dynamic.handles)
         for name, tensor in dynamic.tokens.items():
             if tensor.kind == "value" and str(tensor.source).removeprefix("%") not in dynamic.handles:
                 message = (

@@ -11,6 +11,7 @@ from tlx.intrinsics import Intrinsic
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call, operand_span
 from tlx.ir.types import PointerType, Type, VectorType
 from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value
@@ -127,11 +128,13 @@ class DynamicTensors:
         tokens: The tensor of each token, by the token's name without `%`.
         ops: The operations, in the order of the text.
         handles: The instructions whose results are handles, by name.
+        uniforms: Names of the results of elementwise instructions on splats alone, which are splats, too.
     """
 
     tokens: dict[str, DynamicTensor] = field(default_factory=dict[str, DynamicTensor])
     ops: list[DynamicOp] = field(default_factory=list[DynamicOp])
     handles: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
+    uniforms: set[str] = field(default_factory=set[str])
     _by_call: dict[int, DynamicOp] = field(default_factory=dict[int, DynamicOp], repr=False)
 
     def __bool__(self) -> bool:
@@ -196,13 +199,14 @@ class FunctionTensors:
 
 _CASTS: Final = CAST_OPCODES - {"ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast", "bitcast"}
 ELEMENTWISE_OPCODES: Final = frozenset({*BINARY_OPCODES, *_CASTS, "fneg", "freeze", "icmp", "fcmp", "select"})
-_INTRINSICS: Final = frozenset(
+ELEMENTWISE_FUNCTIONS: Final = frozenset(
     "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign canonicalize minnum maxnum "
     "minimum maximum minimumnum maximumnum smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr "
     "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat exp exp2 exp10 log log2 log10 sin cos tan asin acos atan "
-    "atan2 sinh cosh tanh pow powi ldexp fptosi.sat fptoui.sat "
+    "atan2 sinh cosh tanh pow powi ldexp fptosi.sat fptoui.sat lrint llrint lround llround scmp ucmp is.fpclass "
     "convert.from.arbitrary.fp convert.to.arbitrary.fp".split()
 )
+"""LLVM's intrinsics that act element by element, without `llvm.`."""
 
 
 def find_handles(function: Function, results: Iterable[Instruction]) -> dict[str, Instruction]:
@@ -211,9 +215,6 @@ def find_handles(function: Function, results: Iterable[Instruction]) -> dict[str
     Args:
         function: The function.
         results: The tensor operations that return handles.
-
-    Raises:
-        VerifyError: A handle is used by an instruction that is not elementwise.
     """
     handles = {i.result: i for i in results if i.result is not None}
     candidates = [i for i in function.instructions() if is_elementwise_on_handles(i)] if handles else []
@@ -223,9 +224,36 @@ def find_handles(function: Function, results: Iterable[Instruction]) -> dict[str
         for i in candidates:
             if i.result is not None and any(_is_handle(o, handles) for o in i.operands):
                 handles[i.result] = i
-    for instruction in function.instructions() if handles else ():
-        _check_uses(instruction, handles)
     return {i.result: i for i in function.instructions() if i.result is not None and i.result in handles}
+
+
+def find_uniforms(function: Function, handles: dict[str, Instruction]) -> set[str]:
+    """The names of instructions on splats alone, whose results take the place of a handle.
+
+    Raises:
+        VerifyError: A handle is used by an instruction that is not elementwise, or together with a scalable vector that
+            is no splat.
+    """
+    if not handles:
+        return set()
+    defined = definitions(function)
+    candidates = [i for i in function.instructions() if is_elementwise_on_handles(i) and i.opcode != "phi"]
+    candidates = [i for i in candidates if i.result not in handles]
+    uniforms: set[str] = set()
+    size = -1
+    while len(uniforms) != size:
+        size = len(uniforms)
+        for i in candidates:
+            if i.result is not None and all(_is_uniform(o, defined, uniforms) for o in elementwise_operands(i)):
+                uniforms.add(i.result)
+    for instruction in function.instructions():
+        _check_uses(instruction, handles, defined, uniforms)
+    return uniforms
+
+
+def elementwise_operands(instruction: Instruction) -> list[Value]:
+    """The operands of an elementwise instruction, without the callee."""
+    return instruction.args if instruction.is_call else instruction.operands
 
 
 def is_elementwise_on_handles(instruction: Instruction) -> bool:
@@ -243,7 +271,9 @@ def elementwise_name(instruction: Instruction) -> str | None:
     """`fma` of a call of `llvm.fma.nxv1f32`; None for other instructions."""
     callee = instruction.callee or ""
     stem = callee.strip('"').removeprefix("llvm.").split(".nxv1", 1)[0]
-    return stem if instruction.opcode == "call" and callee.startswith("llvm.") and stem in _INTRINSICS else None
+    return (
+        stem if instruction.opcode == "call" and callee.startswith("llvm.") and stem in ELEMENTWISE_FUNCTIONS else None
+    )
 
 
 def is_handle_type(type_: Type) -> bool:
@@ -257,10 +287,17 @@ def _is_handle(value: Value, handles: dict[str, Instruction]) -> bool:
     return isinstance(value, Local) and value.name in handles
 
 
-def _check_uses(instruction: Instruction, handles: dict[str, Instruction]) -> None:
+def _check_uses(
+    instruction: Instruction, handles: dict[str, Instruction], defined: dict[str, Instruction], uniforms: set[str]
+) -> None:
     used = [o for o in instruction.operands if _is_handle(o, handles)]
     if instruction.result in handles and not is_tensor_call(instruction):
-        _check_operands(instruction, handles)
+        for operand in elementwise_operands(instruction):
+            if not is_handle_type(operand.type) or _is_handle(operand, handles):
+                continue
+            if instruction.opcode == "phi" or not _is_uniform(operand, defined, uniforms):
+                message = f"{operand} is not the result of a tensor operation, so its number of elements is unknown"
+                raise VerifyError(message, operand_span(instruction, operand))
     elif used and not is_tensor_call(instruction) and instruction.opcode != "#dbg":
         what = f"@{instruction.callee}" if instruction.callee else f"'{instruction.opcode}'"
         message = (
@@ -270,21 +307,11 @@ def _check_uses(instruction: Instruction, handles: dict[str, Instruction]) -> No
         raise VerifyError(message, operand_span(instruction, used[0]))
 
 
-def _check_operands(instruction: Instruction, handles: dict[str, Instruction]) -> None:
-    """Check that operands other than handles are splats, and that operands of phis are handles."""
-    for operand in instruction.args if instruction.is_call else instruction.operands:
-        if not is_handle_type(operand.type) or _is_handle(operand, handles):
-            continue
-        if instruction.opcode != "phi" and (isinstance(operand, Local) or is_uniform(operand)):
-            continue
-        message = f"{operand} is not the result of a tensor operation, so its number of elements is unknown"
-        raise VerifyError(message, operand_span(instruction, operand))
-
-
-def is_uniform(value: Value) -> bool:
-    """Whether all elements of a constant are equal."""
-    is_shuffle = isinstance(value, ConstExpr) and value.opcode == "shufflevector"
-    return isinstance(value, (Splat, Keyword)) or is_shuffle
+def _is_uniform(value: Value, defined: dict[str, Instruction], uniforms: set[str]) -> bool:
+    """Whether an operand is not a vector, a splat, or an expression of splats."""
+    if not is_handle_type(value.type) or (isinstance(value, Local) and value.name in uniforms):
+        return True
+    return uniform_scalar(value, defined) is not None
 
 
 def uniform_scalar(value: Value, definitions: dict[str, Instruction]) -> Value | None:

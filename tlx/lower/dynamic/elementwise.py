@@ -28,17 +28,16 @@ from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
-from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.rewrite import declare_function
+from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.tensors.model import elementwise_name, is_handle_type
-from tlx.ir.types import BFLOAT, I1, I8, I16, ArrayType, FloatType, FunctionType, Type, VectorType, bits_of, bytes_of
-from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value, const_float
+from tlx.ir.tensors.model import elementwise_name, elementwise_operands, is_handle_type
+from tlx.ir.types import BFLOAT, I1, I8, I16, ArrayType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.values import Constant, Keyword, Local, Value
 from tlx.lower.dynamic.views import SteppedPointer, each_index, i64
-from tlx.lower.operations import DIVISIONS, LIBRARY_FUNCTIONS, MATH_INTRINSICS
+from tlx.lower.operations import LIBRARY_FUNCTIONS, MATH_INTRINSICS, ElementwiseOp
 
-_EXPANDED: Final = (MATH_INTRINSICS | LIBRARY_FUNCTIONS) - {"powi", "ldexp"}
-"""Functions that stage 3 expands, without those that tiles cannot hold: their exponents are integers."""
+_EXPANDED: Final = MATH_INTRINSICS | LIBRARY_FUNCTIONS | {"canonicalize", "lrint", "llrint", "lround", "llround"}
+"""Functions that stage 3 expands, or computes in float where LLVM has no correct code for vectors of half."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +89,11 @@ class FusedExpression:
             self.scalars.append(scalar)
 
 
-def elementwise_operands(instruction: Instruction) -> list[Value]:
-    """The operands of an elementwise instruction, without the callee."""
-    return instruction.args if instruction.is_call else instruction.operands
-
-
 def is_expanded(expression: FusedExpression) -> bool:
-    """Whether later stages expand a part of an expression, and no part traps on padding.
+    """Whether later stages expand a part of an expression.
 
     These are functions, and bfloat, which LLVM 14 does not convert and later versions convert by calls.
     """
-    if any(node.opcode in DIVISIONS for node in expression.nodes):
-        return False
     return any(elementwise_name(node) in _EXPANDED or _has_bfloat(node) for node in expression.nodes)
 
 
@@ -156,10 +148,9 @@ class _ExpressionWriter:
     def write(self, node: Instruction) -> Value:
         """One instruction."""
         operands = [self._operand(o) for o in elementwise_operands(node)]
-        type_ = _with_lanes(node.type, self.lanes)
-        if node.opcode == "call":
-            return self._call(node, operands, type_)
-        return self.b.value(node.opcode, type_, operands, _instruction_text(node, operands, type_), str(node.result))
+        operation = ElementwiseOp.of(node)
+        assert operation is not None, node.text
+        return operation.emit(self.b, _with_lanes(node.type, self.lanes), operands, str(node.result))
 
     def _operand(self, operand: Value) -> Value:
         if isinstance(operand, Local) and operand.name in self.values and is_handle_type(operand.type):
@@ -172,30 +163,6 @@ class _ExpressionWriter:
         if isinstance(scalar, Keyword):
             return Keyword(VectorType(self.lanes, scalar.type), scalar.word)
         return self.b.splat(scalar, self.lanes, "splat")
-
-    def _call(self, node: Instruction, operands: list[Value], type_: Type) -> Value:
-        """`llvm.fma.nxv1f32` as `llvm.fma.v16f32` or `llvm.fma.f32`."""
-        b = self.b
-        name = (node.callee or "").replace("nxv1", f"v{self.lanes}" if self.lanes else "")
-        signature = FunctionType(type_, tuple(o.type for o in operands))
-        callee = declare_function(b.module, name, signature)
-        flags = "".join(f"{f} " for f in node.flags if f not in ("tail", "notail", "musttail"))
-        body = f"call {flags}{type_} {callee}({', '.join(o.typed for o in operands)})"
-        call = b.emit("call", type_, [callee, *operands], body, str(node.result), source_type=signature)
-        call.arg_attributes = ("",) * len(operands)
-        return call.value
-
-
-def _instruction_text(node: Instruction, operands: list[Value], type_: Type) -> str:
-    """The text of an instruction after `%name = `."""
-    head = " ".join([node.opcode, *node.flags])
-    if node.opcode in BINARY_OPCODES:
-        return f"{head} {operands[0].typed}, {operands[1]}"
-    if node.opcode in CAST_OPCODES:
-        return f"{head} {operands[0].typed} to {type_}"
-    if node.opcode in ("icmp", "fcmp"):
-        return f"{head} {node.predicate} {operands[0].typed}, {operands[1]}"
-    return f"{head} {', '.join(o.typed for o in operands)}"
 
 
 BLOCK: Final = 256
@@ -267,7 +234,10 @@ class ExpressionLoops:
         b.tensor_store(pointers["to"], token)
 
     def _rest(self, full: Value) -> None:
-        """The remaining elements, in blocks on the stack that are padded with ones."""
+        """The remaining elements, in blocks on the stack that are padded with the first of them.
+
+        So no division traps on padding that does not on the first element.
+        """
         b, p = self.b, self.p
         left = b.sub(p["count"], full, "remaining")
         body, end = b.new_block("rest"), b.new_block("done", b.function.blocks[-1])
@@ -276,23 +246,16 @@ class ExpressionLoops:
         arrays = self._arrays()
         blocks = {name: b.retype(b.alloca(ArrayType(BLOCK, t), f"{name}.chunk"), t) for name, t in arrays}
         for name, type_ in arrays[1:]:
+            bits = I16 if type_ == BFLOAT else type_  # LLVM 14 does not load and store bfloat
+            first = b.load(bits, b.retype(b.gep(type_, p[name], full, name), bits), bytes_of(type_), "first")
             with b.loop(0, BLOCK, name="k") as loop:
-                one = _one(type_)
-                place = b.gep(one.type, b.retype(blocks[name], one.type), loop.index)
-                b.store(one, place, bytes_of(type_))
+                b.store(first, b.gep(bits, b.retype(blocks[name], bits), loop.index), bytes_of(type_))
             b.memcpy(blocks[name], b.gep(type_, p[name], full, name), b.mul(left, bytes_of(type_), "bytes"))
         self._block(blocks)
         type_ = arrays[0][1]
         b.memcpy(b.gep(type_, p["to"], full, "to"), blocks["to"], b.mul(left, bytes_of(type_), "bytes"))
         b.branch(end)
         b.at_end(end)
-
-
-def _one(type_: Type) -> ConstInt | ConstFloat:
-    """The constant 1; for bfloat its bits, since LLVM 14 does not store bfloat."""
-    if type_ == BFLOAT:
-        return ConstInt(I16, 0x3F80)
-    return const_float(type_, 1.0) if isinstance(type_, FloatType) else ConstInt(type_, 1)
 
 
 @dataclass(eq=False)

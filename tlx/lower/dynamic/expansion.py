@@ -24,17 +24,19 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor, is_handle_type, uniform_scalar
+from tlx.ir.tensors.model import (
+    DynamicOp,
+    DynamicTensor,
+    FunctionTensors,
+    Tensor,
+    elementwise_operands,
+    is_handle_type,
+    uniform_scalar,
+)
 from tlx.ir.types import I1, I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Constant, Keyword, Local, Value
 from tlx.lower.dynamic.decisions import ExpansionDecisions
-from tlx.lower.dynamic.elementwise import (
-    ExpressionLoops,
-    FusedExpression,
-    HandleOperand,
-    UniformOperand,
-    elementwise_operands,
-)
+from tlx.lower.dynamic.elementwise import ExpressionLoops, FusedExpression, HandleOperand, UniformOperand
 from tlx.lower.dynamic.heap import Heap
 from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
 from tlx.lower.dynamic.views import (
@@ -50,6 +52,7 @@ from tlx.lower.dynamic.views import (
 from tlx.lower.memory.allocation import emit_release
 from tlx.lower.memory.buffers import allow_heap
 from tlx.lower.memory.views import Storage
+from tlx.lower.operations import ElementwiseOp
 
 _ZERO: Final = i64(0)
 
@@ -291,7 +294,7 @@ class FusedLoops:
 
     context: ExpansionContext
     _pending: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
-    _numbers: int = 0
+    _uniforms: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def __post_init__(self) -> None:
         self._definitions = definitions(self.context.function)
@@ -371,9 +374,25 @@ class FusedLoops:
                 self._add_scalar(operand, expression)
         expression.nodes.append(instruction)
 
-    def _add_scalar(self, operand: Value, expression: FusedExpression) -> None:
+    def add_uniform(self, instruction: Instruction) -> None:
+        """Compute an instruction on splats once, on their scalars."""
+        operation = ElementwiseOp.of(instruction)
+        assert operation is not None, instruction.text
+        assert isinstance(instruction.type, VectorType)
+        scalars = [self._scalar(operand) for operand in elementwise_operands(instruction)]
+        name = str(instruction.result)
+        self._uniforms[name] = operation.emit(self.context.b, instruction.type.element, scalars, name)
+
+    def _scalar(self, operand: Value) -> Value:
+        """The scalar of a splat, and any other operand itself."""
+        if isinstance(operand, Local) and operand.name in self._uniforms:
+            return self._uniforms[operand.name]
         scalar = uniform_scalar(operand, self._definitions) if is_handle_type(operand.type) else operand
         assert scalar is not None, operand
+        return scalar
+
+    def _add_scalar(self, operand: Value, expression: FusedExpression) -> None:
+        scalar = self._scalar(operand)
         if isinstance(scalar, Constant):
             expression.constants[str(operand.typed)] = scalar
         else:
@@ -449,6 +468,9 @@ class FunctionExpansion:
         elif instruction.result in dynamic.handles:
             self.context.remove()
             self.phis.replace_phi(instruction) if instruction.opcode == "phi" else self.fused_loops.visit(instruction)
+        elif instruction.result in dynamic.uniforms:
+            self.context.remove()
+            self.fused_loops.add_uniform(instruction)
         elif instruction.opcode == "#dbg" and any(self._is_handle(o) for o in instruction.operands):
             self.context.remove()
         else:

@@ -139,10 +139,11 @@ def _by_instruction(
     if operation.callee in SATURATING and not target.saturates:
         assert isinstance(element, IntType)
         return saturated(b, operation.callee, registers[0], element)
-    if operation.callee in _ROUNDED_INTEGERS and target.grid is not None:  # no library, and LLVM has no other code
+    if operation.callee in _ROUNDED_INTEGERS:  # for which LLVM calls the C library, one element after another
         rounding = ElementwiseOp("call", (), "", _ROUNDED_INTEGERS[operation.callee])
         rounded = emit_elementwise(b, target, rounding, sources[0], sources, registers)
-        return convert_register(b, target, "fptosi", rounded, sources[0], element)
+        whole = convert_register(b, target, "fptosi", rounded, sources[0], element)
+        return ElementwiseOp("freeze").emit(b, whole.type, [whole])  # numbers that do not fit are not poison
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES and not (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -153,3 +154,28 @@ def test_compiled_code_converts_the_same(narrow: Type, opcode: str) -> None:
     result = np.zeros(values.shape, DTYPES[to])
     code.f(result, values)
     _check(result, _cast(values, to))
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("name", ["lrint", "llrint", "lround", "llround"])
+def test_rounding_to_integers_calls_no_library(name: str, target: str) -> None:
+    """LLVM would call the C library for each element; results that do not fit are some number."""
+    text = f"""
+    define void @f(ptr noalias %x, ptr noalias %y) {{
+      %v = load <600 x float>, ptr %x
+      %w = call <600 x i64> @llvm.{name}.v600i64.v600f32(<600 x float> %v)
+      store <600 x i64> %w, ptr %y
+      ret void
+    }}
+    declare <600 x i64> @llvm.{name}.v600i64.v600f32(<600 x float>)
+    """
+    compiled = tlx.compile(text, target)
+    assert not re.search(rf"call [^\\n]*@llvm\\.{name}\\.", compiled.lowered)
+    x = np.linspace(-9, 9, 600, dtype=np.float32)
+    x[:10] = np.arange(10) - 4.5
+    y = np.zeros(600, np.int64)
+    compiled["f"](x, y)
+    away = np.trunc(x + np.copysign(np.float32(0.5), x))
+    np.testing.assert_array_equal(y, away if "round" in name else np.rint(x))
+    x[:] = np.nan
+    compiled["f"](x, y)

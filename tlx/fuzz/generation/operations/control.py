@@ -28,7 +28,8 @@ from tlx.fuzz.generation.dataflow import (
 )
 from tlx.fuzz.generation.model import VECTOR_CONVENTIONS, ArrayParameter, BufferAddress, extent_in_memory
 from tlx.fuzz.generation.operations.tensor import unary_facts
-from tlx.fuzz.generation.writer import LoopCarried, dims_operand
+from tlx.fuzz.generation.writer import dims_operand
+from tlx.ir.types import I64
 
 
 def _loop(writer: DataflowWriter) -> KnownValue | None:
@@ -42,8 +43,64 @@ def _loop(writer: DataflowWriter) -> KnownValue | None:
         phis = [KnownValue(c.phi, _carried_facts(start)) for c, start in zip(carried, starts, strict=True)]
         writer.add(*phis)
         writer.statements(1, 4)
-        following = [_following(writer, c, phi) for c, phi in zip(carried, phis, strict=True)]
+        following = [_following(writer, phi) for phi in phis]
+        for c, value in zip(carried, following, strict=True):
+            c.following.append(value.vector)
     return following[0]
+
+
+def _while(writer: DataflowWriter) -> KnownValue | None:
+    """A loop whose trip count, possibly 0, is read from memory; only what it carries is used after it."""
+    if writer.is_in_loop:
+        return None
+    start = writer.number()
+    trips = writer.number_in_memory(I64, writer.random.choice([2, 0, 1, 3]))
+    index, following, again = (writer.fresh(stem) for stem in ("i", "next", "again"))
+    head, body, done = (writer.fresh(stem)[1:] for stem in ("while", "body", "done"))
+    before, phi = writer.label, writer.vector("phi", start.type)
+    writer.line(f"br label %{head}")
+    writer.begin(head)
+    phis = writer.deferred()
+    writer.line(f"{again} = icmp ult i64 {index}, {trips}")
+    writer.line(f"br i1 {again}, label %{body}, label %{done}")
+    writer.begin(body)
+    value = KnownValue(phi, _carried_facts(start))
+    with writer.scope(), writer.body():
+        writer.add(value)
+        writer.statements(1, 3)
+        changed = _following(writer, value)
+    writer.line(f"{following} = add i64 {index}, 1")
+    writer.line(f"br label %{head}")
+    phis(
+        f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{writer.label} ]",
+        f"{phi.name} = phi {writer.vector_type(phi.type)} "
+        f"[ {start.vector.name}, %{before} ], [ {changed.vector.name}, %{writer.label} ]",
+    )
+    writer.begin(done)
+    return value
+
+
+def _branch(writer: DataflowWriter) -> KnownValue | None:
+    """A vector from either of two branches, whose other results are stored in them."""
+    if writer.is_in_loop:
+        return None
+    start = writer.number()
+    condition = writer.condition()
+    yes, no, join = (writer.fresh(stem)[1:] for stem in ("yes", "no", "join"))
+    writer.line(f"br i1 {condition}, label %{yes}, label %{no}")
+    results: list[tuple[KnownValue, str]] = []
+    for label in (yes, no):
+        writer.begin(label)
+        with writer.scope(), writer.body():
+            if label == yes or writer.chance(0.5):
+                writer.statements(1, 3)
+            result = _following(writer, start) if label == yes or writer.chance(0.5) else start
+        results.append((result, writer.label))
+        writer.line(f"br label %{join}")
+    writer.begin(join)
+    incoming = ", ".join(f"[ {result.vector.name}, %{label} ]" for result, label in results)
+    vector = writer.let(f"phi {writer.vector_type(start.type)} {incoming}", start.type)
+    return KnownValue(vector, _carried_facts(start).joined(start.facts))
 
 
 def _carried_facts(start: KnownValue) -> ValueFacts:
@@ -51,13 +108,13 @@ def _carried_facts(start: KnownValue) -> ValueFacts:
     return unknown_facts(start.element) if not start.is_float else ValueFacts(zeros=False)
 
 
-def _following(writer: DataflowWriter, carried: LoopCarried, phi: KnownValue) -> KnownValue:
+def _following(writer: DataflowWriter, phi: KnownValue) -> KnownValue:
+    """Another vector of the same type as a loop's phi, or as a vector before a branch."""
     following = writer.existing(lambda v: v.type.vector == phi.type.vector and v.facts.is_exact and v is not phi)
     if following is None or not following.vector.name.startswith("%"):
         other = writer.partner(phi)
         name = "fadd" if phi.is_float else "add"
         following = writer.instruction(f"{name} {{}}, {{}}", [phi, other], phi.element, _carried_facts(phi))
-    carried.following.append(following.vector)
     writer.add(following)
     return following
 
@@ -89,11 +146,17 @@ def _reload(writer: DataflowWriter) -> KnownValue | None:
     x = writer.number(ELEMENTS)
     token = writer.any_token_of(x)
     pitches = writer.pitches(token.type, overlap=False)
-    buffer = writer.buffer(x.element, extent_in_memory(token.type, pitches))
-    buffer.zeros = x.facts.zeros
-    writer.store(BufferAddress(buffer), token, pitches)
-    loaded = writer.load(BufferAddress(buffer), token.type, pitches)
-    vector = writer.call(f"{token.type.vector} {writer.callee('tovector')}(token {loaded.name})", token.type)
+    count = extent_in_memory(token.type, pitches)
+    if writer.chance(0.4) and not writer.is_run_time:
+        place = writer.stack_array(x.element, count)
+    else:
+        place = BufferAddress(writer.buffer(x.element, count))
+    place.buffer.zeros = x.facts.zeros
+    writer.store(place, token, pitches)
+    loaded = writer.load(place, token.type, pitches)
+    vector = writer.call(
+        f"{writer.vector_type(token.type)} {writer.callee('tovector')}(token {loaded.name})", token.type
+    )
     return KnownValue(vector, x.facts.with_zero(), loaded)
 
 
@@ -106,7 +169,7 @@ def _update(writer: DataflowWriter) -> KnownValue | None:
     contents = writer.contents(type_.element)
     place = writer.filled_place(type_, pitches, contents)
     token = writer.load(place, type_, pitches)
-    vector = writer.call(f"{type_.vector} {writer.callee('tovector')}(token {token.name})", type_)
+    vector = writer.tovector(token)
     old = KnownValue(vector, facts_from_memory(type_.element, contents).with_zero(), token)
     new = writer.partner(old)
     name = writer.random.choice(["fadd", "fsub"] if old.is_float else ["add", "sub", "xor"])
@@ -117,7 +180,35 @@ def _update(writer: DataflowWriter) -> KnownValue | None:
     return result
 
 
-CONTROL: Final[dict[str, Operation]] = {"loop": _loop, "call": _call, "reload": _reload, "update": _update}
+def _overwritten(writer: DataflowWriter) -> KnownValue | None:
+    """A tensor that is loaded before its memory is written: an element, or all bytes."""
+    if writer.is_in_loop:
+        return None
+    type_ = writer.type_of(writer.extents(), writer.random.choice(ELEMENTS))
+    pitches = writer.pitches(type_, overlap=True)
+    contents = writer.contents(type_.element)
+    place = writer.filled_place(type_, pitches, contents)
+    token = writer.load(place, type_, pitches)
+    early = writer.tovector(token) if writer.chance(0.3) else None
+    if writer.chance(0.5):
+        writer.clear(place.buffer)
+    else:
+        scalar, _ = writer.scalar(type_.element)
+        writer.store_scalar(BufferAddress(place.buffer, writer.random.randrange(place.buffer.count)), scalar)
+    place.buffer.zeros = True
+    facts = facts_from_memory(type_.element, contents).with_zero()
+    return KnownValue(early or writer.tovector(token), facts, token)
+
+
+CONTROL: Final[dict[str, Operation]] = {
+    "loop": _loop,
+    "while": _while,
+    "branch": _branch,
+    "call": _call,
+    "reload": _reload,
+    "update": _update,
+    "overwritten": _overwritten,
+}
 _LARGE: Final = ((4097,), (65, 64), (5, 1000))
 
 

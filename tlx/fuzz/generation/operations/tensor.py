@@ -43,6 +43,8 @@ def result_type(
         allowed = row.infer(types, operands, element)
     except RuleError:
         return None
+    if writer.is_run_time:
+        return allowed[0]
     counts = [type_.count for type_ in allowed]
     distinguishable = [t for at, t in enumerate(allowed) if at == 0 or counts.count(t.count) == 1]
     return writer.random.choice([distinguishable[0], writer.random.choice(distinguishable)])
@@ -52,7 +54,7 @@ def tensor_call(
     writer: DataflowWriter, name: str, result: TensorType, operands: Sequence[str], facts: ValueFacts
 ) -> KnownValue:
     """Write the call of an operation."""
-    text = f"{result.vector} {writer.callee(name)}({', '.join(operands)})"
+    text = f"{writer.vector_type(result)} {writer.callee(name)}({', '.join(operands)})"
     return KnownValue(writer.call(text, result), facts.with_zero() if result.is_padded else facts)
 
 
@@ -73,7 +75,8 @@ def tensor_operation(
     result = result_type(writer, name, [token.type for token in tokens], element, operands)
     if result is None:
         return None
-    return tensor_call(writer, name, result, [*token_operands(tokens), *map(dims_operand, operands)], facts)
+    numbers = [writer.extents_or_order(name, at, values) for at, values in enumerate(operands)]
+    return tensor_call(writer, name, result, [*token_operands(tokens), *numbers], facts)
 
 
 def _fitting_bound(writer: DataflowWriter, element: Type, terms: int, other: int = 0) -> int | None:
@@ -222,6 +225,12 @@ def _placed(
     return tuple(whole[at] for at in order), axes, batches
 
 
+_ROOM_OF_LAYERS: Final = 20_000
+"""Room of the profiles whose convolutions are as wide as a network's layers."""
+_LAYERS: Final = ([1, 1, 1, 4], [16, 3, 32, 20], [16, 32, 40, 1])
+"""Groups, and channels and filters of a group."""
+
+
 def _convolution(writer: DataflowWriter) -> KnownValue | None:
     """A convolution of rank 2, or with batches, channels and one to three spatial dimensions."""
     family = writer.random.choice(writer.profile.families)
@@ -233,15 +242,21 @@ def _convolution(writer: DataflowWriter) -> KnownValue | None:
         [first if plain else writer.random.choice(some) for _ in range(spatial)]
         for first, some in ((1, [1, 2, 1, 3]), (0, [0, 0, 0, 1, 1, 2, 3]), (0, [0, 0, 1, 2]))
     )
+    is_large = writer.profile.room >= _ROOM_OF_LAYERS
     image = [
-        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1) + writer.random.choice([0, 1, 4, 7, 12])
+        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1)
+        + writer.random.choice([6, 13, 9, 20] if is_large else [0, 1, 4, 7, 12])
         for w, h, i in zip(window, holes, holes_in, strict=True)
     ]
     groups, channels, filters = (
-        (1, 1, 1) if flat else (writer.random.choice(some) for some in ([1, 1, 2, 3], [1, 3, 4], [1, 2, 5]))
+        (1, 1, 1)
+        if flat
+        else (writer.random.choice(some) for some in (_LAYERS if is_large else ([1, 1, 2, 3], [1, 3, 4], [1, 2, 5])))
     )
     x = tuple(image) if flat else (writer.random.choice([1, 2, 3]), groups * channels, *image)
     w = tuple(window) if flat else (groups * filters, channels, *window)
+    if is_large and math.prod(x) * filters * math.prod(window) > writer.profile.work:
+        return None
     factors = _factors(writer, family, x, w, math.prod(window) * channels)
     if factors is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +21,22 @@ from tlx.fuzz.generation.model import LARGEST_EXACT
 from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
 from tlx.intrinsics.small_floats import CONVERSIONS, FROM_SMALL, NEAREST, SMALL_FLOATS, TO_SMALL
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type, mangle
+from tlx.ir.types import (
+    BFLOAT,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    FloatType,
+    IntType,
+    Type,
+    VectorType,
+    mangle,
+)
 
 
 def _intrinsic(
@@ -29,12 +45,31 @@ def _intrinsic(
     """A call of an `llvm.*` intrinsic, with its declaration."""
     type_ = operands[0].type
     result = TensorType(element, type_.shape, type_.layout, type_.padding)
-    suffix = mangle(type_.vector)
-    callee = f"@llvm.{name}.{suffix}" if element == type_.element else f"@llvm.{name}.{mangle(result.vector)}.{suffix}"
-    types = [str(x.type.vector) for x in operands] + [text.split()[0] for text in more]
-    writer.declarations.add(f"declare {result.vector} {callee}({', '.join(types)})")
+    vector, vectors = writer.vector_type(result), [writer.vector_type(x.type) for x in operands]
+    callee = f"@llvm.{name}.{_suffix(name, vectors, vector)}"
+    types = [str(one) for one in vectors] + [text.split()[0] for text in more]
+    writer.declarations.add(f"declare {vector} {callee}({', '.join(types)})")
     arguments = [*(x.vector.typed for x in operands), *more]
-    return KnownValue(writer.call(f"{result.vector} {callee}({', '.join(arguments)})", result), facts)
+    return KnownValue(writer.call(f"{vector} {callee}({', '.join(arguments)})", result), facts)
+
+
+def _suffix(name: str, operands: Sequence[VectorType], result: VectorType) -> str:
+    """The types in an intrinsic's name: most often that of its result, and that of its operands if they differ."""
+    own = mangle(operands[0])
+    if name == "is.fpclass":
+        return own
+    if name == "powi":
+        return f"{own}.i32"
+    if name == "ldexp":
+        return f"{own}.{mangle(operands[1])}"
+    if name in _OVERLOADED_BY_BOTH or result != operands[0]:
+        return f"{mangle(result)}.{own}"
+    return own
+
+
+_OVERLOADED_BY_BOTH: Final = frozenset("scmp ucmp lrint llrint lround llround".split())
+_LARGEST_HALVED: Final = 100
+"""Largest whole number whose half every type of floats represents."""
 
 
 def _rounding(name: str) -> Operation:
@@ -64,15 +99,87 @@ def _power(writer: DataflowWriter) -> KnownValue | None:
 
 
 def _extremum(name: str) -> Operation:
-    """`minnum` and its variants: only `minimum` and `maximum` determine the sign of a zero result."""
+    """`minnum` and its variants: `minnum` and `maxnum` do not determine the sign of a zero result."""
 
     def operation(writer: DataflowWriter) -> KnownValue:
         x = writer.number(FLOATS)
         y = writer.partner(x)
         facts = x.facts.joined(y.facts)
-        return _intrinsic(
-            writer, name, [x, y], x.element, facts if name.endswith("imum") else replace(facts, zeros=False)
+        return _intrinsic(writer, name, [x, y], x.element, facts if "imum" in name else replace(facts, zeros=False))
+
+    return operation
+
+
+def _arc_tangent(writer: DataflowWriter) -> KnownValue | None:
+    """`atan2`, which tells zeros of both signs apart."""
+    y = writer.number(FLOATS)
+    x = writer.partner(y)
+    if not (x.facts.zeros and y.facts.zeros):
+        return None
+    return _intrinsic(writer, "atan2", [y, x], y.element, ValueFacts(ulps=ulps_of(y.element)))
+
+
+def _class(writer: DataflowWriter) -> KnownValue | None:
+    """`is.fpclass`; it does not tell quiet from signalling NaN, as instructions may turn one into the other."""
+    x = writer.number(FLOATS)
+    if not x.facts.zeros:
+        return None
+    classes = writer.random.randrange(1 << 8) << 2 | 3 * writer.random.randrange(2)
+    return _intrinsic(writer, "is.fpclass", [x], I1, unknown_facts(I1), f"i32 {classes}")
+
+
+def _scaled(writer: DataflowWriter) -> KnownValue:
+    """`ldexp` by any exponents; LLVM 22 miscompiles a program's own small vectors of half with AVX-512."""
+    x = writer.number(FLOATS if writer.is_run_time else (FLOAT, DOUBLE, BFLOAT))
+    type_ = TensorType(I32, x.type.shape, x.type.layout, x.type.padding)
+    exponents = writer.leaf_of(type_)
+    if writer.chance(0.7):
+        exponents = writer.instruction(
+            "srem {}, {}", [exponents, _splat_of(writer, exponents, 40)], I32, unknown_facts(I32)
         )
+    return _intrinsic(writer, "ldexp", [x, exponents], x.element, ValueFacts(zeros=x.facts.zeros))
+
+
+def _integer_power(writer: DataflowWriter) -> KnownValue | None:
+    """`powi` of whole numbers whose powers are exact."""
+    x = writer.number(FLOATS, integral=True)
+    power = writer.random.randrange(5)
+    most = max(1, x.facts.bound) ** power
+    if not x.facts.integral or most > LARGEST_EXACT[x.element]:
+        return None
+    facts = range_facts(x.element, -most, most, zeros=x.facts.zeros)
+    return _intrinsic(writer, "powi", [x], x.element, facts, f"i32 {power}")
+
+
+def _nearest_integer(name: str, elements: Sequence[Type]) -> Operation:
+    """`lrint` and its variants, of halves and whole numbers that fit."""
+
+    def operation(writer: DataflowWriter) -> KnownValue | None:
+        x = writer.number(FLOATS, integral=True)
+        if not x.facts.integral or x.facts.bound > _LARGEST_HALVED or x.type.is_padded:
+            return None
+        halves = writer.instruction("fmul {}, {}", [x, _splat_of(writer, x, 0.5)], x.element, ValueFacts())
+        bound = x.facts.bound // 2 + 1
+        return _intrinsic(writer, name, [halves], writer.random.choice(elements), ValueFacts(-bound, bound))
+
+    return operation
+
+
+def _order(name: str) -> Operation:
+    """`scmp` and `ucmp`: -1, 0 or 1."""
+
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x, y = _integers(writer)
+        return _intrinsic(writer, name, [x, y], writer.random.choice(INTEGERS), ValueFacts(-1, 1))
+
+    return operation
+
+
+def _saturating_shift(name: str) -> Operation:
+    def operation(writer: DataflowWriter) -> KnownValue:
+        x, y = _integers(writer)
+        amount = _guarded(writer, "and", y, width(x.element) - 1)
+        return _intrinsic(writer, name, [x, amount], x.element, unknown_facts(x.element))
 
     return operation
 
@@ -152,10 +259,27 @@ _FROM_SMALL, _TO_SMALL = (name.removeprefix("llvm.") for name in CONVERSIONS)
 INTRINSICS: Final[dict[str, Operation]] = {
     FROM_SMALL: _from_small_float,
     TO_SMALL: _to_small_float,
-    **{f"llvm.{name}": _rounding(name) for name in "trunc rint nearbyint round roundeven floor ceil".split()},
-    **{f"llvm.{name}": _function(name) for name in "fabs sqrt exp exp2 log log2 log10 sin cos tanh".split()},
+    **{
+        f"llvm.{name}": _rounding(name)
+        for name in "trunc rint nearbyint round roundeven floor ceil canonicalize".split()
+    },
+    **{
+        f"llvm.{name}": _function(name)
+        for name in "fabs sqrt exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan".split()
+    },
     "llvm.pow": _power,
-    **{f"llvm.{name}": _extremum(name) for name in ("minnum", "maxnum", "minimum", "maximum")},
+    "llvm.powi": _integer_power,
+    "llvm.ldexp": _scaled,
+    "llvm.atan2": _arc_tangent,
+    "llvm.is.fpclass": _class,
+    **{
+        f"llvm.{name}": _extremum(name)
+        for name in ("minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum")
+    },
+    **{f"llvm.{name}": _nearest_integer(name, (I32, I64)) for name in ("lrint", "lround")},
+    **{f"llvm.{name}": _nearest_integer(name, (I64,)) for name in ("llrint", "llround")},
+    **{f"llvm.{name}": _order(name) for name in ("scmp", "ucmp")},
+    **{f"llvm.{name}": _saturating_shift(name) for name in ("sshl.sat", "ushl.sat")},
     "llvm.copysign": _copysign,
     **{f"llvm.{name}": _fused(name) for name in ("fma", "fmuladd")},
     **{f"llvm.{name}": _saturating_conversion(name) for name in ("fptosi.sat", "fptoui.sat")},
@@ -191,11 +315,16 @@ def _sum(name: str) -> Operation:
         low, high = result_range(name, x.facts, y.facts)
         facts = range_facts(x.element, low, high)
         is_exact = facts == ValueFacts(low, high)
-        flags = " nsw" if is_exact and writer.chance(0.5) else ""
-        flags += " nuw" if is_exact and min(low, x.facts.low, y.facts.low) >= 0 and writer.chance(0.5) else ""
+        flags = _flag(writer, "nsw", allowed=is_exact)
+        flags += _flag(writer, "nuw", allowed=is_exact and min(low, x.facts.low, y.facts.low) >= 0)
         return writer.instruction(f"{name}{flags} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation
+
+
+def _flag(writer: DataflowWriter, name: str, *, allowed: bool) -> str:
+    """A flag, half of the time when what it promises is true."""
+    return f" {name}" if allowed and writer.chance(0.5) else ""
 
 
 def _bitwise(name: str) -> Operation:
@@ -214,14 +343,13 @@ def _bitwise(name: str) -> Operation:
 
 def _guarded(writer: DataflowWriter, name: str, x: KnownValue, number: int) -> KnownValue:
     """An instruction with a splat constant: `and` or `or` that makes shift amounts and divisors valid."""
-    type_ = x.type.vector
-    start = writer.fresh("i")
-    writer.line(f"{start} = insertelement {type_} undef, {x.element} {number}, i32 0")
-    splat = writer.let(f"shufflevector {type_} {start}, {type_} undef, <{x.type.count} x i32> zeroinitializer", x.type)
     facts = ValueFacts(0, number) if name == "and" else ValueFacts(1, max(x.facts.high, 0) | number)
-    return writer.instruction(
-        f"{name} {{}}, {{}}", [x, KnownValue(splat, ValueFacts(number, number))], x.element, facts
-    )
+    return writer.instruction(f"{name} {{}}, {{}}", [x, _splat_of(writer, x, number)], x.element, facts)
+
+
+def _splat_of(writer: DataflowWriter, like: KnownValue, number: float) -> KnownValue:
+    """A number in every element of a vector of the same type as another one."""
+    return KnownValue(writer.splat_scalar(like.type, str(number)), ValueFacts(int(number), int(number)))
 
 
 def _shift(name: str) -> Operation:
@@ -248,6 +376,28 @@ def _division(name: str) -> Operation:
 # Floats ------------------------------------------------------------------------------------------------------------
 
 
+def _fast(writer: DataflowWriter, name: str, operands: Sequence[KnownValue], facts: ValueFacts) -> KnownValue:
+    """An instruction on floats, one in four with fast-math flags: any on whole numbers that stay exact, else `nsz`."""
+    x = operands[0]
+    flags: list[str] = []
+    if writer.chance(0.25):
+        is_whole = facts.integral and all(operand.facts.integral for operand in operands)
+        flags = writer.random.choice(_WHOLE_FLAGS) if is_whole else ["nsz"]
+        facts = replace(facts, zeros=facts.zeros and not {"nsz", "fast"} & {*flags})
+    form = " ".join([name, *flags, ", ".join("{}" for _ in operands)])
+    return writer.instruction(form, operands, x.element, facts)
+
+
+_WHOLE_FLAGS: Final = (
+    ["nsz"],
+    ["fast"],
+    ["contract"],
+    ["reassoc", "nsz"],
+    ["nnan", "ninf"],
+    ["nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"],
+)
+
+
 def _float_sum(name: str) -> Operation:
     def operation(writer: DataflowWriter) -> KnownValue:
         x = writer.number(FLOATS)
@@ -256,7 +406,7 @@ def _float_sum(name: str) -> Operation:
         zeros = x.facts.zeros and y.facts.zeros
         integral = x.facts.integral and y.facts.integral
         facts = range_facts(x.element, low, high, zeros=zeros) if integral else ValueFacts(zeros=zeros)
-        return writer.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+        return _fast(writer, name, [x, y], facts)
 
     return operation
 
@@ -277,7 +427,7 @@ def _float_product(name: str) -> Operation:
             facts = range_facts(x.element, low, high, zeros=zeros)
         if loose:
             facts = replace(facts, integral=False, ulps=x.facts.ulps + y.facts.ulps + 1)
-        return writer.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+        return _fast(writer, name, [x, y], facts)
 
     return operation
 
@@ -289,7 +439,7 @@ def _is_moderate(x: KnownValue, y: KnownValue) -> bool:
 
 def _negated(writer: DataflowWriter, x: KnownValue) -> KnownValue:
     facts = replace(x.facts, low=-x.facts.high, high=-x.facts.low)
-    return writer.instruction("fneg {}", [x], x.element, facts)
+    return _fast(writer, "fneg", [x], facts)
 
 
 def _fneg(writer: DataflowWriter) -> KnownValue:
@@ -343,7 +493,8 @@ def _extension(name: str) -> Operation:
         low, high = x.facts.low, x.facts.high
         if name == "zext" and low < 0:
             low, high = 0, (1 << width(x.element)) - 1
-        return writer.instruction(f"{name} {{}} to {{}}", [x], element, ValueFacts(low, high))
+        flag = _flag(writer, "nneg", allowed=name == "zext" and x.facts.low >= 0)
+        return writer.instruction(f"{name}{flag} {{}} to {{}}", [x], element, ValueFacts(low, high))
 
     return operation
 
@@ -352,7 +503,9 @@ def _truncation(writer: DataflowWriter) -> KnownValue:
     x = writer.number((I32, I16, I64))
     element = writer.random.choice([e for e in (I8, I16, I32, I1) if width(e) < width(x.element)])
     facts = range_facts(element, x.facts.low, x.facts.high) if element != I1 else unknown_facts(I1)
-    return writer.instruction("trunc {} to {}", [x], element, facts)
+    fits = element != I1 and facts == ValueFacts(x.facts.low, x.facts.high)
+    flags = _flag(writer, "nuw", allowed=fits and x.facts.low >= 0) + _flag(writer, "nsw", allowed=fits)
+    return writer.instruction(f"trunc{flags} {{}} to {{}}", [x], element, facts)
 
 
 def _float_extension(writer: DataflowWriter) -> KnownValue:
@@ -380,7 +533,8 @@ def _to_float(name: str) -> Operation:
             low, high = 0, (1 << width(x.element)) - 1
         narrow = max(abs(low), abs(high)) < LARGEST_EXACT[FLOAT]
         element = writer.random.choice([FLOAT, DOUBLE, HALF, BFLOAT] if narrow else [FLOAT, DOUBLE])
-        return writer.instruction(f"{name} {{}} to {{}}", [x], element, range_facts(element, low, high))
+        flag = _flag(writer, "nneg", allowed=name == "uitofp" and x.facts.low >= 0)
+        return writer.instruction(f"{name}{flag} {{}} to {{}}", [x], element, range_facts(element, low, high))
 
     return operation
 
@@ -390,8 +544,10 @@ def _to_integer(name: str) -> Operation:
 
     def operation(writer: DataflowWriter) -> KnownValue | None:
         x = writer.number(FLOATS, integral=True)
-        if x.type.is_padded or (name == "fptoui" and x.facts.low < 0):
+        if x.type.is_padded:
             return None
+        if name == "fptoui" and x.facts.low < 0:
+            x = _intrinsic(writer, "fabs", [x], x.element, unary_facts("fabs", x))
         fitting = [e for e in INTEGERS if _fits(e, x.facts, unsigned=name == "fptoui")]
         element = writer.random.choice(fitting) if fitting else None
         facts = element and range_facts(element, x.facts.low, x.facts.high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.lower.to_tiles.emit.gemm.matrix_unit import EpilogueShare, epilogue_shares
+from tlx.lower.to_tiles.emit.gemm.matrix_unit import epilogue_shares
 
 
 @pytest.mark.parametrize("groups", [1, 7, 8, 16])
@@ -19,19 +19,32 @@ def test_two_loops_compute_all_groups_as_evenly_as_they_can(groups: int, steps: 
     assert max(rates, default=0) - min(rates, default=0) <= 1
 
 
-def test_an_epilogue_that_exceeds_the_steps_has_a_loop_of_its_own() -> None:
-    assert epilogue_shares(16, 4, 0.1) == [EpilogueShare(1, 4, 4)]
-    assert epilogue_shares(16, 3, 0.1) == [EpilogueShare(0, 1, 16)]
-    assert epilogue_shares(16, 0, 0.1) == [EpilogueShare(0, 1, 16)]
+def without_steps(groups: int, steps: int, cost: float) -> int:
+    """Groups that are computed after the steps of K."""
+    return sum(share.count * share.groups for share in epilogue_shares(groups, steps, cost) if not share.steps)
 
 
-def test_a_long_epilogue_has_more_steps_where_there_are_enough() -> None:
-    assert epilogue_shares(16, 23, 2.0) == [EpilogueShare(3, 2, 7), EpilogueShare(1, 1, 2)]
-    assert epilogue_shares(16, 26, 2.0) == [EpilogueShare(3, 2, 6), EpilogueShare(2, 1, 4)]
-    assert epilogue_shares(16, 23, 0.1) == [EpilogueShare(1, 1, 16)]
-    assert epilogue_shares(16, 11, 0.1) == [EpilogueShare(1, 2, 5), EpilogueShare(1, 1, 6)]
+def used_steps(groups: int, steps: int, cost: float) -> int:
+    """Steps of K among which groups are computed."""
+    return sum(share.count * share.steps for share in epilogue_shares(groups, steps, cost))
 
 
-def test_groups_of_a_long_epilogue_that_fit_no_step_have_none() -> None:
-    assert epilogue_shares(16, 5, 0.5) == [EpilogueShare(1, 3, 5), EpilogueShare(0, 1, 1)]
-    assert epilogue_shares(16, 5, 0.1) == [EpilogueShare(1, 4, 1), EpilogueShare(1, 3, 4)]
+def test_an_epilogue_without_steps_has_a_loop_of_its_own() -> None:
+    assert without_steps(16, 0, 0.1) == 16
+
+
+@pytest.mark.parametrize("steps", [4, 5, 11, 16, 23, 64])
+def test_a_short_epilogue_is_hidden_completely(steps: int) -> None:
+    assert without_steps(16, steps, 0.1) == 0
+
+
+@pytest.mark.parametrize("steps", [16, 23, 26, 64])
+def test_a_long_epilogue_has_more_steps_where_there_are_enough(steps: int) -> None:
+    assert without_steps(16, steps, 2.0) == 0
+    assert min(steps, 32) == used_steps(16, steps, 2.0) >= used_steps(16, steps, 0.1)
+
+
+@pytest.mark.parametrize("steps", [5, 7, 11])
+def test_an_epilogue_longer_than_all_steps_uses_each_of_them(steps: int) -> None:
+    assert used_steps(16, steps, 2.0) == steps
+    assert 0 < without_steps(16, steps, 2.0) < 16

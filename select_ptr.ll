@@ -1,0 +1,10 @@
+define void @f(ptr %a, ptr %b, ptr %c, i1 %k) {
+  %p = select i1 %k, ptr %a, ptr %b
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <4900 x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<4900 x float> %m, <2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %p, token %t, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
