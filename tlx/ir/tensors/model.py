@@ -261,7 +261,7 @@ def _check_uses(instruction: Instruction, handles: dict[str, Instruction]) -> No
     used = [o for o in instruction.operands if _is_handle(o, handles)]
     if instruction.result in handles and not is_tensor_call(instruction):
         _check_operands(instruction, handles)
-    elif used and not is_tensor_call(instruction) and instruction.opcode != "#dbg":
+    elif used and not is_tensor_call(instruction) and not instruction.is_debug:
         what = f"@{instruction.callee}" if instruction.callee else f"'{instruction.opcode}'"
         message = (
             f"{used[0]} is the handle of a tensor whose size is known only at run time: "

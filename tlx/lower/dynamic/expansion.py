@@ -449,13 +449,8 @@ class FunctionExpansion:
         elif instruction.result in dynamic.handles:
             self.context.remove()
             self.phis.replace_phi(instruction) if instruction.opcode == "phi" else self.fused_loops.visit(instruction)
-        elif instruction.opcode == "#dbg" and any(self._is_handle(o) for o in instruction.operands):
-            self.context.remove()
         else:
             self.context.b.index += 1
-
-    def _is_handle(self, value: Value) -> bool:
-        return isinstance(value, Local) and value.name in self.context.tensors.dynamic.handles
 
     def _operation(self, op: DynamicOp) -> None:
         if op.pointer is not None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
+from tlx.ir.tensors.debug_values import drop_debug_values
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -47,6 +48,8 @@ def to_2d(module: Module, context: LoweringContext) -> None:
         VerifyError: A tensor operation is invalid.
         LoweringError: An operation cannot be lowered; no function was changed.
     """
+    for function in module.functions:
+        drop_debug_values(function)
     expand_dynamic(module, context)
     pass_by_pointer(module, context)
     functions = [function for function in module.functions if not is_kernel(module, function)]
