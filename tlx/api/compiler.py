@@ -176,6 +176,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist; or an option or its
             value is invalid.
     """
+    _check_types(target, opt_level=opt_level, options=options, libraries=libraries, cache=cache)
     reading = InputFormat(language, std)
     options = (options or Options()).updated(**settings)
     compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
@@ -208,6 +209,31 @@ def check_settings(target: Target | str, settings: Mapping[str, Any]) -> None:
     own = inspect.signature(compile).parameters
     options: Options = settings.get("options") or Options()
     options.updated(**{name: value for name, value in settings.items() if name not in own})
+
+
+_ARGUMENT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "opt_level": ((int,), "a number"),
+    "options": ((Options, type(None)), "tlx.Options"),
+    "libraries": ((list, tuple), "a list of paths"),
+    "cache": ((bool, str, os.PathLike), "True, False or a directory"),
+}
+
+
+def _check_types(target: object, **arguments: object) -> None:
+    """Check the types of arguments of `compile`.
+
+    Raises:
+        UsageError: One has a wrong type.
+    """
+    wrong = [(name, value) for name, value in arguments.items() if not isinstance(value, _ARGUMENT_TYPES[name][0])]
+    if wrong:
+        name, value = wrong[0]
+        raise UsageError(f"invalid value for '{name}': {value!r} is not {_ARGUMENT_TYPES[name][1]}")
+    if not isinstance(target, str):
+        from tlx.target.target import Target
+
+        if not isinstance(target, Target):
+            raise UsageError(f"invalid value for 'target': {target!r} is not a target or the name of one")
 
 
 def _no_kernels_error(name: str) -> UsageError:

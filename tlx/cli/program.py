@@ -111,6 +111,9 @@ def usage_message(error: click.ClickException, name: str) -> str:
         return message
     message = error.format_message().rstrip(".").replace(". Choose from:", "; choose from").replace("\n\t", " ")
     message = _NOT_BETWEEN.sub(r"is not between \1 and \2", _TOO_SMALL.sub(r"is less than \1", message))
+    message = message.replace("is not a valid integer range", "is not an integer").replace(
+        "is not a valid float range", "is not a number"
+    )
     if match := _NO_CHOICE.search(message):
         message += did_you_mean(match[1], _QUOTED.findall(match[2]))
     return message[:1].lower() + message[1:]

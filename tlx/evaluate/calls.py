@@ -227,7 +227,6 @@ def to_python(type_: Type, value: RuntimeValue) -> Any:
 
 
 _IGNORED: Final = (
-    "llvm.dbg.",
     "llvm.experimental.noalias.scope.decl",
     "llvm.donothing",
     "llvm.var.annotation",

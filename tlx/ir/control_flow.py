@@ -101,11 +101,11 @@ class ControlFlow:
 
     @cached_property
     def users(self) -> dict[str, set[str]]:
-        """The blocks that use each local."""
+        """The blocks that use each local, other than in debug information."""
         users: dict[str, set[str]] = {}
         for name, block in self.blocks.items():
             for instruction in block.instructions:
-                for operand in instruction.operands:
+                for operand in () if instruction.is_debug else instruction.operands:
                     if isinstance(operand, Local):
                         users.setdefault(operand.name, set()).add(name)
         return users

@@ -43,7 +43,7 @@ class Instruction:
     """One instruction or debug record: its text and the parsed facts.
 
     Attributes:
-        opcode: LLVM's opcode; `call` also for tail calls; `#dbg` for debug records.
+        opcode: LLVM's opcode; `call` also for tail calls; `#dbg` for debug records and calls of debug intrinsics.
         type: Type of the result; `void` if it has none.
         operands: Every value in the text, in order of appearance, labels included; a callee comes before the
             arguments of its call.
@@ -101,6 +101,11 @@ class Instruction:
             return None
         called = self.operands[0]
         return called.name if isinstance(called, Global) else None
+
+    @property
+    def is_debug(self) -> bool:
+        """Whether it is a debug record or a call of a debug intrinsic."""
+        return self.opcode == "#dbg"
 
     @property
     def args(self) -> list[Value]:

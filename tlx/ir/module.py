@@ -153,6 +153,12 @@ class Module:
         """The type of a pointer to `pointee`, in the file's spelling of pointers."""
         return pointer_to(pointee if self.typed_pointers and pointee != VOID else None, addrspace)
 
+    def drop_summary(self) -> None:
+        """Remove the summary for ThinLTO, which describes functions as they were; LLVM computes it again."""
+        for item in self.items:
+            if isinstance(item, Raw) and "^" in item.text:
+                item.text = _SUMMARY.sub("", item.text)
+
     def append(self, item: Item) -> None:
         """Insert a new item after the last function or declaration."""
         index = len(self.items)
@@ -170,6 +176,7 @@ class Module:
 
 
 _DEFINE: Final = re.compile(r"(?m)^\s*define\b")
+_SUMMARY: Final = re.compile(r"(?m)^\^\d+ = .*\n?")
 _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "

@@ -13,7 +13,7 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Declaration, Module
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.types import LABEL, FunctionType, Type, mangled_name
-from tlx.ir.values import Global, Local, Value
+from tlx.ir.values import Global, Keyword, Local, Value
 
 
 @dataclass(eq=False, slots=True)
@@ -114,6 +114,14 @@ def replace_uses(function: Function, name: str, value: Value) -> None:
     """Replace every use of the local of that name in a function."""
     for use in uses(function).get(name, []):
         set_operand(use.instruction, use.index, value)
+
+
+def drop_debug_uses(instructions: Iterable[Instruction], names: Container[str]) -> None:
+    """Replace locals by `poison` in debug information: variables that held them have no value any more."""
+    for instruction in instructions:
+        for index, operand in enumerate(instruction.operands if instruction.is_debug else ()):
+            if isinstance(operand, Local) and operand.name in names:
+                set_operand(instruction, index, Keyword(operand.type, "poison"))
 
 
 def remove_dead(function: Function, candidates: Iterable[Instruction]) -> None:

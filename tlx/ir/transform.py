@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from tlx.ir.control_flow import ControlFlow, NaturalLoop
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, Raw
-from tlx.ir.rewrite import set_operand, split_block
+from tlx.ir.rewrite import drop_debug_uses, set_operand, split_block
 from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 
@@ -144,7 +144,9 @@ def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruc
     blocks = [flow.blocks[name] for name in sorted(loop.blocks, key=flow.positions.__getitem__)]
     entries = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
     exits = {target for block in blocks for target in block.terminator.targets} - loop.blocks
-    if len(entries) != 1 or len(exits) != 1 or not all(movable(i) for block in blocks for i in block.instructions):
+    if len(entries) != 1 or len(exits) != 1:
+        return None
+    if not all(i.is_debug or movable(i) for block in blocks for i in block.instructions):
         return None
     exit_block = flow.blocks[exits.pop()]
     defined = {i.result for block in blocks for i in block.instructions if i.result is not None}
@@ -161,7 +163,7 @@ def _captured(blocks: list[Block], defined: set[str]) -> list[Local]:
     captured: dict[str, Local] = {}
     for block in blocks:
         for instruction in block.instructions:
-            for operand in instruction.operands:
+            for operand in () if instruction.is_debug else instruction.operands:
                 if isinstance(operand, Local) and operand.type != LABEL and operand.name not in defined:
                     captured.setdefault(operand.name, operand)
     return list(captured.values())
@@ -181,10 +183,11 @@ def outline_region(module: Module, function: Function, region: LoopRegion, name:
     return outlined
 
 
-def remove_regions(function: Function, regions: Iterable[LoopRegion]) -> None:
+def remove_regions(function: Function, regions: Collection[LoopRegion]) -> None:
     """Remove the blocks of regions that have been outlined."""
     moved = {id(block) for region in regions for block in region.blocks}
     function.blocks = [block for block in function.blocks if id(block) not in moved]
+    drop_debug_uses(function.instructions(), {name for region in regions for name in _results(region)})
 
 
 def extract_region(
@@ -214,6 +217,7 @@ def extract_region(
     Builder(module, outlined, end).ret()
     _enter_from(region, entry)
     for block in region.blocks:
+        block.instructions[:] = [i for i in block.instructions if not i.is_debug]
         for instruction in block.instructions:
             remove_debug_location(instruction)
     return outlined, _call(module, function, region, outlined, debug)
@@ -221,7 +225,11 @@ def extract_region(
 
 def _outlined_names(region: LoopRegion) -> set[str]:
     names = {value.name for value in region.captured} | {block.name for block in (*region.blocks, region.exit)}
-    return names | {i.result for block in region.blocks for i in block.instructions if i.result is not None}
+    return names | _results(region)
+
+
+def _results(region: LoopRegion) -> set[str]:
+    return {i.result for block in region.blocks for i in block.instructions if i.result is not None}
 
 
 def _enter_from(region: LoopRegion, entry: Block) -> None:

@@ -169,6 +169,8 @@ def _run_steps(
             options.print_after(step, module)
     if options.stop_after in (None, STAGE_NAMES[-1]):
         _refuse_leftovers(module)
+    if module.functions:
+        module.drop_summary()
     return module
 
 

@@ -124,7 +124,10 @@ def resolve_target(
     requested = (*features, *(f"+{name}" for name in added_features(target)))
     _check_feature_names(resolved, requested, cpu, triple)
     if cpu and not cpu.startswith(_ANY_PROCESSOR) and not resolved.versions:
-        resolved = _for_processor(resolved, cpu, requested, triple)
+        which = (
+            f"{resolved.name}, the native target of this machine" if target == "native" else f"target {resolved.name}"
+        )
+        resolved = _for_processor(resolved, which, cpu, requested, triple)
     return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
 
 
@@ -147,8 +150,15 @@ def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
     return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
 
 
-def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: str) -> Target:
+def _for_processor(target: Target, which: str, cpu: str, requested: Sequence[str], triple: str) -> Target:
     """The target with the optional features of a processor that it has no data of, as LLVM knows them, if it does.
+
+    Args:
+        target: The target.
+        which: What an error calls the target.
+        cpu: The processor.
+        requested: Features that the user added or removed.
+        triple: Triple of the machine.
 
     Raises:
         UsageError: The processor lacks features that the target needs.
@@ -167,7 +177,7 @@ def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: s
     if missing := [feature for feature in needed if feature in lacking]:
         fitting = _targets_for(cpu, triple)
         remedy = f"use --target={' or --target='.join(fitting)}" if fitting else "name another processor, or none"
-        raise UsageError(f"processor '{cpu}' cannot run target {target.name}: it lacks {', '.join(missing)}; {remedy}")
+        raise UsageError(f"processor '{cpu}' cannot run {which}: it lacks {', '.join(missing)}; {remedy}")
     return target.with_features(tuple(f"{'-' if feature in lacking else '+'}{feature}" for feature in optional))
 
 

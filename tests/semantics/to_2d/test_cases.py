@@ -171,7 +171,7 @@ declare void @llvm.dbg.value(metadata, metadata, metadata)
 """
     module, _ = lower(text)
     lowered = str(module)
-    assert "metadata <16 x float> undef" in lowered
+    assert "metadata <16 x float> poison" in lowered
     assert next(line for line in lowered.splitlines() if "@llvm.tensor.matmul" in line).endswith(", !dbg !8")
 
 
@@ -189,7 +189,7 @@ define void @f(ptr noalias %a, ptr noalias %c) {{
     module = parse(text)
     canonicalise(module)
     to_2d(module, LoweringContext(find_target("generic")))
-    assert "#dbg_value(<16 x float> undef, !9" in str(module)
+    assert "#dbg_value(<16 x float> poison, !9" in str(module)
 
 
 def test_result_of_an_invoke() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.codegen import lacking_features
-from tlx.target.lookup import resolve_target
+from tlx.target.lookup import find_target, resolve_target
 from tlx.target.target import targets
 
 PROCESSORS = [(target.name, cpu) for target in targets().values() if target.grid is None for cpu in target.cpus]
@@ -83,3 +83,9 @@ def test_a_processor_that_llvm_cannot_compile_for_has_no_optional_features() -> 
 def test_a_feature_of_another_width_is_refused() -> None:
     with pytest.raises(UsageError, match=r"'\+hvx-length64b': target hvx has vectors of 1024 bits"):
         resolve_target("hvx", features=("+hvx-length64b",))
+
+
+def test_the_native_target_is_named_if_a_processor_cannot_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tlx.target.host.native_target", lambda: find_target("avx512"))
+    with pytest.raises(UsageError, match=r"'haswell' cannot run avx512, the native target of this machine: it lacks"):
+        resolve_target("native", cpu="haswell")

@@ -35,7 +35,7 @@ from tlx.ir.types import (
     Type,
     VectorType,
 )
-from tlx.ir.values import Value
+from tlx.ir.values import Global, Value
 
 UNKNOWN_TYPE: Final = SimpleType("?")
 """The type of a result that the text does not spell."""
@@ -310,10 +310,23 @@ def _arguments(c: ValueParser, p: ParsedInstruction) -> None:
             continue
         type_ = c.type()
         attributes.append("" if type_ is METADATA else c.param_attributes())
-        p.operands.append(c.operand(type_))
+        if type_ is METADATA and c.accept("!DIArgList"):
+            p.operands.extend(_debug_values(c))
+        else:
+            p.operands.append(c.operand(type_))
         if not c.at(")"):
             c.expect(",")
     p.arg_attributes = tuple(attributes)
+
+
+def _debug_values(c: ValueParser) -> list[Value]:
+    """The values of `!DIArgList(i32 %x, i32 %y)`, behind its name."""
+    c.expect("(")
+    values: list[Value] = []
+    while not c.accept(")"):
+        values.append(c.operand())
+        c.accept(",")
+    return values
 
 
 def _call_attributes(c: ValueParser, p: ParsedInstruction) -> None:
@@ -524,7 +537,7 @@ def parse_instruction(
     end = cursor.previous_end
     text = cursor.source.text
     return Instruction(
-        opcode.text,
+        "#dbg" if opcode.text == "call" and _is_debug_intrinsic(parsed.operands[0]) else opcode.text,
         parsed.type,
         parsed.operands,
         text[start:end],
@@ -539,6 +552,10 @@ def parse_instruction(
         align=align,
         trailer=text[trailer_at:end],
     )
+
+
+def _is_debug_intrinsic(callee: Value) -> bool:
+    return isinstance(callee, Global) and callee.name.startswith("llvm.dbg.")
 
 
 def parse_instruction_text(text: str) -> Instruction:
@@ -579,13 +596,9 @@ def _debug_record(c: ValueParser) -> Instruction:
     first = c.next()
     c.expect("(")
     operands: list[Value] = []
-    closing = [")"]
-    while closing:
-        if c.accept(closing[-1]):
-            closing.pop()
-        elif c.accept("!DIArgList"):
-            c.expect("(")
-            closing.append(")")
+    while not c.accept(")"):
+        if c.accept("!DIArgList"):
+            operands.extend(_debug_values(c))
         elif c.token.kind == "meta":
             c.operand(METADATA)
             c.spans.pop()

@@ -298,7 +298,7 @@ def _check_uses(
             if instruction.opcode == "phi" or not _is_uniform(operand, defined, uniforms):
                 message = f"{operand} is not the result of a tensor operation, so its number of elements is unknown"
                 raise VerifyError(message, operand_span(instruction, operand))
-    elif used and not is_tensor_call(instruction) and instruction.opcode != "#dbg":
+    elif used and not is_tensor_call(instruction) and not instruction.is_debug:
         what = f"@{instruction.callee}" if instruction.callee else f"'{instruction.opcode}'"
         message = (
             f"{used[0]} is the handle of a tensor whose size is known only at run time: "

@@ -471,13 +471,8 @@ class FunctionExpansion:
         elif instruction.result in dynamic.uniforms:
             self.context.remove()
             self.fused_loops.add_uniform(instruction)
-        elif instruction.opcode == "#dbg" and any(self._is_handle(o) for o in instruction.operands):
-            self.context.remove()
         else:
             self.context.b.index += 1
-
-    def _is_handle(self, value: Value) -> bool:
-        return isinstance(value, Local) and value.name in self.context.tensors.dynamic.handles
 
     def _operation(self, op: DynamicOp) -> None:
         if op.pointer is not None:

@@ -427,7 +427,6 @@ class CalleeSignatures:
 
 
 _NO_MEMORY: Final = (
-    "llvm.dbg.",
     "llvm.assume",
     "llvm.sideeffect",
     "llvm.donothing",

@@ -31,7 +31,6 @@ LiveInterval = tuple[int, int]
 _BLOCK_START: Final = -2
 _BLOCK_END: Final = sys.maxsize
 _DERIVES: Final = BINARY_OPCODES | CAST_OPCODES | {"getelementptr", "phi", "select", "freeze"}
-_NO_ACCESS: Final = frozenset({"icmp", "#dbg"})
 _NOT_CAPTURING: Final = ("tlx.", "llvm.")
 
 
@@ -116,7 +115,7 @@ class Lifetimes:
             name = pending.pop()
             for use in self.uses.get(name, ()) if name not in seen else ():
                 instruction = use.instruction
-                if instruction.opcode in _NO_ACCESS or instruction.callee == "free":
+                if instruction.opcode == "icmp" or instruction.is_debug or instruction.callee == "free":
                     continue
                 if instruction.opcode in _DERIVES:
                     pending.append(str(instruction.result))

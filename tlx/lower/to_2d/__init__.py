@@ -23,8 +23,13 @@ vector its memory, and `rewrite` emits the result by one rule for each operation
 
 from __future__ import annotations
 
+from typing import Final
+
+from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
+from tlx.ir.tensors.calls import is_tensor_call
+from tlx.ir.tensors.debug_values import drop_debug_values
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -47,6 +52,9 @@ def to_2d(module: Module, context: LoweringContext) -> None:
         VerifyError: A tensor operation is invalid.
         LoweringError: An operation cannot be lowered; no function was changed.
     """
+    for function in module.functions:
+        _check_is_no_coroutine(module, function)
+        drop_debug_values(function)
     expand_dynamic(module, context)
     pass_by_pointer(module, context)
     functions = [function for function in module.functions if not is_kernel(module, function)]
@@ -61,6 +69,25 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     placements = [Placement.of(known, decided) for known, decided in zip(facts, decisions, strict=True)]
     for placement in placements:
         rewrite(placement, context.options.threads, context.remarks)
+
+
+_COROUTINES: Final = ("presplitcoroutine", '"coroutine.presplit"')
+"""The attribute of coroutines that LLVM has not split yet, today and up to LLVM 15."""
+
+
+def _check_is_no_coroutine(module: Module, function: Function) -> None:
+    """Refuse tensors in coroutines: each return, also one that only suspends the coroutine, would free temporaries.
+
+    Raises:
+        LoweringError: The function is a coroutine with tensors; the error points at the first one.
+    """
+    attributes = module.attribute_text(function.signature)
+    if not any(attribute in attributes for attribute in _COROUTINES):
+        return
+    for instruction in function.instructions():
+        if is_tensor_call(instruction):
+            message = f"@{function.name} is a coroutine, which cannot have tensors: move them to a function it calls"
+            raise LoweringError(message, instruction.span)
 
 
 def _facts(module: Module, function: Function, context: LoweringContext) -> Facts:

@@ -8,7 +8,6 @@ from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.rewrite import set_operand
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import I1, I8, VectorType, bytes_of, exceeds_register
@@ -18,7 +17,7 @@ from tlx.lower.memory.aliases import MemoryLocation
 from tlx.lower.memory.buffers import allow_heap
 from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
+from tlx.lower.to_2d.analysis.facts import Facts, store_view
 from tlx.lower.to_2d.emission import RuleContext
 from tlx.lower.to_2d.fusion import Schedule, SunkStore
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
@@ -150,9 +149,6 @@ class _Rewriter:
         elif facts.vectors.is_memory_extract(instruction):
             self._remove()
             self._extract(instruction)
-        elif is_debug_use(instruction):
-            self._debug_use(instruction)
-            self.b.index += 1
         elif instruction.result is not None and isinstance(instruction.type, VectorType):
             self._vector(instruction)
         else:
@@ -348,22 +344,6 @@ class _Rewriter:
         assert isinstance(vector.type, VectorType)
         pointer = self.b.gep(element, place.pointer, clamped_index(self.b, index, vector.type.count))
         self._define(instruction, "load", [pointer], f"load {element}, {pointer.typed}, align {bytes_of(element)}")
-
-    def _debug_use(self, instruction: Instruction) -> None:
-        """Replace vectors that are no longer SSA values by `undef` in debug information."""
-        for index, operand in enumerate(instruction.operands):
-            if isinstance(operand, Local) and self._is_replaced(operand):
-                set_operand(instruction, index, Keyword(operand.type, "undef"))
-
-    def _is_replaced(self, value: Local) -> bool:
-        flats = self.facts.vectors
-        definition = flats.definitions.get(value.name)
-        if definition is None or not isinstance(value.type, VectorType):
-            return False
-        root = flats.root(value)
-        if flats.kind(root) in ("register", "constant") and root == value:
-            return False
-        return not flats.needs_ssa(value.name)
 
 
 def _bytes_of(value: Value) -> int:

@@ -41,7 +41,7 @@ from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions, memory_range
 from tlx.target.launches import TEMPORARY_ALIGNMENT
 from tlx.target.target import Target
 
-_IGNORED: Final = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+_IGNORED: Final = ("llvm.lifetime.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
 _CONSTANT: Final = re.compile(r'(?m)^@("?[-\w.$]+"?) = (?:[a-z_]+ )*constant [^\n]*?(?:, align (\d+))?$')
 _ALLOCATORS: Final = ("malloc", "aligned_alloc")
 _WITHOUT_MEMORY: Final = frozenset(
@@ -268,7 +268,7 @@ class HostFunction:
         return is_null_test and allocation is not None and allocation.callee in _ALLOCATORS
 
     def _check_instruction(self, instruction: Instruction) -> None:
-        if is_tensor_call(instruction) or instruction.opcode in _WITHOUT_MEMORY:
+        if instruction.is_debug or is_tensor_call(instruction) or instruction.opcode in _WITHOUT_MEMORY:
             if instruction.opcode == "alloca":
                 self._allocate(instruction)
             return

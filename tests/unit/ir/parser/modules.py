@@ -10,7 +10,6 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
-from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 
 Shape = dict[str, list[list[str]]]
@@ -37,10 +36,6 @@ def read_by_llvm(text: str) -> Shape:
 def shape(module: Module) -> Shape:
     """The same of what we read; LLVM turns calls of `llvm.dbg.value` into records."""
     return {
-        f.name.strip('"'): [[i.opcode for i in block.instructions if not _is_debug(i)] for block in f.blocks]
+        f.name.strip('"'): [[i.opcode for i in block.instructions if not i.is_debug] for block in f.blocks]
         for f in module.functions
     }
-
-
-def _is_debug(instruction: Instruction) -> bool:
-    return instruction.opcode == "#dbg" or (instruction.callee or "").startswith("llvm.dbg.")

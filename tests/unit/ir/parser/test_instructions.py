@@ -138,7 +138,13 @@ FORMS: list[tuple[str, str, list[str], dict[str, Any]]] = [
         "call void @llvm.dbg.value(metadata i32 %x, metadata !7, metadata !DIExpression(DW_OP_deref)), !dbg !9",
         "void",
         ["void @llvm.dbg.value", "i32 %x", "metadata !7", "metadata !DIExpression(DW_OP_deref)"],
-        {"debug_location": ", !dbg !9"},
+        {"opcode": "#dbg", "debug_location": ", !dbg !9"},
+    ),
+    (
+        "call void @llvm.dbg.value(metadata !DIArgList(i32 %x, ptr %p), metadata !7, metadata !DIExpression())",
+        "void",
+        ["void @llvm.dbg.value", "i32 %x", "ptr %p", "metadata !7", "metadata !DIExpression()"],
+        {"opcode": "#dbg"},
     ),
     (
         '%r = invoke addrspace(1) i32 @f(i32 %a) cold [ "deopt"(i32 %b) ]\n to label %x unwind label %y, !prof !0',

@@ -183,7 +183,7 @@ class FlatVectors:
 
     def _is_ssa_use(self, use: Use) -> bool:
         instruction = use.instruction
-        if self._makes_token(use) or is_debug_use(instruction) or self.tensors.op_of(instruction) is not None:
+        if self._makes_token(use) or self.tensors.op_of(instruction) is not None:
             return False
         if instruction.opcode == "phi":
             return self.kind(instruction.value) != "phi"
@@ -204,8 +204,6 @@ class FlatVectors:
                 message = f"parameter %{argument.name} of @{self.function.name} is a {argument.type} by value"
                 raise _not_lowered(message, "pass a pointer to it, such as ptr byval", self.function.span)
         for instruction in self.function.instructions():
-            if is_debug_use(instruction):
-                continue
             types = (instruction.type, *(operand.type for operand in instruction.operands))
             large = next((type_ for type_ in types if self._holds_large(type_)), None)
             if large is not None:
@@ -249,11 +247,6 @@ _ADVICE: Final = (
 
 def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:
     return LoweringError(f"{message}: {advice}", span)
-
-
-def is_debug_use(instruction: Instruction) -> bool:
-    """Whether an instruction is a debug record or a call of a debug intrinsic."""
-    return instruction.opcode == "#dbg" or (instruction.callee or "").startswith("llvm.dbg.")
 
 
 def is_i1_vector(type_: Type) -> bool:

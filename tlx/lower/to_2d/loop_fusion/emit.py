@@ -30,7 +30,7 @@ from tlx.ir.values import Constant, ConstInt, Keyword, Local, Splat, Value, cons
 from tlx.lower.memory.buffers import PrivateBuffer
 from tlx.lower.memory.views import pitches_of, reshaped_strides, storage_type
 from tlx.lower.operations import ElementwiseOp
-from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use
+from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, call_operands, splat_value
 from tlx.lower.to_2d.loop_fusion.profit import FusedLoop
 from tlx.lower.to_2d.loop_fusion.splits import Split, operand_splits, part_dims
@@ -96,7 +96,6 @@ class _LoopEmitter:
         for name in placement.results:
             self._load_result(name)
         self.b.block.instructions[self.b.index : self.b.index] = placement.moved
-        self._drop_debug_uses()
         tokens = [tensor.definition for tensor in self.facts.tensors.tokens.values()]
         copies = [op.instruction for key, op in self.loop.group.ops.items() if key in self.loop.group.copies]
         renamings = [i for i in function.instructions() if i.opcode in _RENAMINGS and self.facts.vectors.is_renaming(i)]
@@ -180,13 +179,6 @@ class _LoopEmitter:
             for index, operand in enumerate(moved.operands):
                 if isinstance(operand, Local) and operand.name == name:
                     set_operand(moved, index, whole)
-
-    def _drop_debug_uses(self) -> None:
-        """Replace results that are gone by `undef` in debug information."""
-        for instruction in self.facts.function.instructions():
-            for index, operand in enumerate(instruction.operands if is_debug_use(instruction) else ()):
-                if isinstance(operand, Local) and operand.name in self.loop.group.splits:
-                    set_operand(instruction, index, Keyword(operand.type, "undef"))
 
     # The body ----------------------------------------------------------------------------------------------------
 

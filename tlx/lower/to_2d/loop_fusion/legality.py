@@ -19,7 +19,7 @@ from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Local
 from tlx.lower.memory.aliases import MemoryLocation, no_memory, quoted_instruction
 from tlx.lower.memory.views import Storage, TensorView, storage_type, tensor_bytes
-from tlx.lower.to_2d.analysis.facts import Facts, is_debug_use, store_view
+from tlx.lower.to_2d.analysis.facts import Facts, store_view
 from tlx.lower.to_2d.loop_fusion.groups import LoopGroup
 from tlx.lower.to_2d.loop_fusion.splits import operand_splits
 
@@ -77,7 +77,7 @@ class LoopPlacement:
         return [name for name in names if any(map(self._is_outside, self.group.block.readers(name)))]
 
     def _is_outside(self, reader: Instruction) -> bool:
-        return id(reader) not in self.inside and not is_debug_use(reader)
+        return id(reader) not in self.inside
 
     def _index(self, instruction: Instruction) -> int:
         return self.group.block.position(instruction)[1]
@@ -160,7 +160,7 @@ class LoopPlacement:
             return not aliases.disjoint(MemoryLocation(token.source, None), location)
         if instruction.opcode == "load":
             return not aliases.disjoint(MemoryLocation(instruction.operands[0], None), location)
-        if is_tensor_call(instruction) or instruction.opcode == "store" or is_debug_use(instruction):
+        if is_tensor_call(instruction) or instruction.opcode == "store":
             return False
         return (may_read(instruction) or may_write(instruction)) and not no_memory(instruction.callee or "")
 
@@ -180,7 +180,7 @@ class LoopPlacement:
                     return Obstacle(instruction, "it depends on others that are not in the loop")
                 continue
             source = blamed or next((renamed[name] for name in used if name in renamed), None)
-            if source is None or is_debug_use(instruction):
+            if source is None:
                 continue
             if not self._may_follow(instruction, end):
                 return Obstacle(source, f"'{quoted_instruction(instruction)}' cannot be moved behind the loop")

@@ -280,13 +280,15 @@ class _Lowering:
 
     def _is_allowed(self, instruction: Instruction) -> bool:
         """Whether a region may contain an instruction."""
+        if instruction.is_debug:
+            return True
         if instruction.is_call:
             callee = str(instruction.callee)
             known = self.runs_in_threads(instruction) or callee in self.serial_callees or callee.startswith(_INTRINSICS)
             return known and instruction.opcode == "call" and instruction.type == VOID
         if instruction.opcode in ("load", "store"):
             return not {"volatile", "atomic"} & set(instruction.flags)
-        return instruction.opcode in _COMPUTED or instruction.opcode in ("fence", "#dbg")
+        return instruction.opcode in _COMPUTED or instruction.opcode == "fence"
 
     def _limit(self, region: _Region, used: Mapping[str, Sequence[Use]]) -> Instruction | None:
         """An instruction that keeps a sequence from being a region, whose captured values are set; None if none does.
@@ -298,7 +300,7 @@ class _Lowering:
         loads: dict[str, Instruction] = {}
         captured: dict[str, Local] = {}
         for instruction in region.instructions:
-            operands = [] if instruction.opcode == "#dbg" else instruction.operands
+            operands = [] if instruction.is_debug else instruction.operands
             for operand in operands:
                 if isinstance(operand, Local) and operand.name not in defined:
                     if not _can_be_shared(operand.type):
@@ -479,7 +481,7 @@ class _Body:
     def emit(self, instructions: Iterable[Instruction]) -> None:
         """Emit instructions."""
         for instruction in instructions:
-            if instruction.opcode == "#dbg":
+            if instruction.is_debug:
                 continue
             if self.lowering.runs_in_threads(instruction):
                 self._flush()
