@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tlx.diagnostics import Note, Span, TlxWarning, VerifyError, warn
+from tlx.diagnostics import Note, Span, TlxWarning, VerifyError, suggestion, warn
 from tlx.frontends.c_header.calling_convention import pass_by_value
 from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, TensorToken, make_operations, make_tokens
@@ -200,9 +200,8 @@ def _check_instruction(instruction: Instruction) -> None:
     if parse_placeholder(name) is None:
         near = nearest_placeholder(name)
         if near is not None:
-            raise VerifyError(
-                f"unknown tensor operation {symbol_name(name)}; did you mean {near}?", operand_span(instruction)
-            )
+            message = f"unknown tensor operation {symbol_name(name)}{suggestion(near)}"
+            raise VerifyError(message, operand_span(instruction))
     elif instruction.opcode != "call":
         message = f"{symbol_name(name)} is called where it might throw: declare it noexcept"
         raise VerifyError(message, operand_span(instruction))
@@ -218,10 +217,8 @@ def warn_of_unknown(module: Module) -> None:
                 continue
             seen.add(name)
             if parse_placeholder(name) is None:
-                near = nearest_placeholder(name)
-                advice = f"; did you mean {near}?" if near else ""
                 what = f"{symbol_name(name)} is neither a tensor operation nor defined here"
-                message = f"{what}: it is left to the linker{advice}"
+                message = f"{what}: it is left to the linker{suggestion(nearest_placeholder(name))}"
                 warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
 
 

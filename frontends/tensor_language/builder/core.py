@@ -65,7 +65,7 @@ def checked(function: _Function) -> _Function:
         except TypeError as error:
             unknown = next((name for name in named if name not in signature.parameters), "")
             near = did_you_mean(unknown, signature.parameters)
-            message = f"{function.__name__}: {error}" + (near and f": {near}")
+            message = f"{function.__name__}: {error}{near}"
             raise UsageError(message, place_of_call()) from None
         for name, value in bound.arguments.items():
             if name != "self":

@@ -157,7 +157,7 @@ def _no_function(c: Cursor) -> ParseError:
     if c.kind == "}":
         return c.error("expected 'func', found '}': one '}' too many?")
     near = did_you_mean(c.text, ("func",)) if c.kind == "word" else ""
-    return c.error(f"expected 'func', found {c.shown()}: {near or 'instructions belong in functions'}")
+    return c.error(f"expected 'func', found {c.shown()}{near or ': instructions belong in functions'}")
 
 
 def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:

@@ -51,7 +51,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeVar
 
 from tlx.diagnostics import Span, counted
-from tlx.frontends.tensor_language.errors import did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
 from tlx.frontends.tensor_language.operations.core import operation_of
 from tlx.frontends.tensor_language.syntax import nodes
@@ -249,7 +248,7 @@ def _choice(c: Cursor, words: Sequence[_Word]) -> _Word:
             c.keyword += f".{word}"
             return word
     known = [f".{word}" for word in words]
-    raise c.expected(f"one of {', '.join(known)} after '{c.keyword}'", did_you_mean(c.text, known))
+    raise c.expected(f"one of {', '.join(known)} after '{c.keyword}'", known=known)
 
 
 def _two_operands(c: Cursor) -> tuple[Operand, Operand, TypeRef]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, counted, nearest
+from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, counted, nearest, suggestion
 from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, is_tensor_name, lookup
 from tlx.ir.abi import attribute_pointee
 from tlx.ir.functions import Argument, Signature
@@ -120,10 +120,8 @@ def tensor_call(instruction: Instruction) -> TensorCall | None:
 def _unknown(instruction: Instruction, callee: str) -> VerifyError:
     names = {name: row.prefix + name for row in INTRINSICS for name in (row.name, *row.aliases)}
     stem = _SUFFIXES.sub("", callee.strip('"')).removeprefix("llvm.tensor.").removeprefix("llvm.vector.")
-    message = f"unknown intrinsic @{callee}"
     near = nearest(stem, names)
-    if near:
-        message += f"; did you mean @{names[near]}?"
+    message = f"unknown intrinsic @{callee}{suggestion(near and '@' + names[near])}"
     return VerifyError(message, operand_span(instruction, instruction.operands[0]))
 
 
