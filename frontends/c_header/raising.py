@@ -33,7 +33,7 @@ from tlx.frontends.c_header.placeholders import (
 from tlx.frontends.c_header.token_flow import merge_tokens, unpack_tokens
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.parser.debug_locations import source_places
 from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.rewrite import uses
@@ -163,7 +163,7 @@ def _without_optnone(module: Module, group: str) -> str:
     name = f"#{max(numbers) + 1}"
     body = re.sub(r"\boptnone\s*", "", module.attribute_groups[group])
     module.attribute_groups[name] = body
-    module.items.append(Raw(f"\nattributes {name} = {{ {body} }}\n"))
+    module.items.append(UnparsedText(f"\nattributes {name} = {{ {body} }}\n"))
     return name
 
 
@@ -224,7 +224,7 @@ def warn_of_unknown(module: Module) -> None:
 
 def _check_globals(module: Module) -> None:
     for item in module.items:
-        if not isinstance(item, Raw):
+        if not isinstance(item, UnparsedText):
             continue
         for line in re.finditer(r"(?m)^@[^\n;]+", item.text):
             for mention in _MENTIONED.finditer(line.group()):

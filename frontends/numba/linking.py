@@ -41,7 +41,7 @@ _ir: Any = importlib.import_module("llvmlite.ir")
 _LIBRARIES: Final = ("libm.so.6", "libgcc_s.so.1")
 
 
-class _Keyed(Protocol):
+class _KernelWithKeys(Protocol):
     """A kernel, whose programs have keys."""
 
     name: str
@@ -51,7 +51,7 @@ class _Keyed(Protocol):
         ...
 
 
-_LIVE: Final[weakref.WeakSet[_Keyed]] = weakref.WeakSet()
+_LIVE: Final[weakref.WeakSet[_KernelWithKeys]] = weakref.WeakSet()
 
 
 def numba_target() -> Target:
@@ -236,7 +236,7 @@ def _loaded(name: str, which: Any, key: str, needs_runtime: bool) -> LinkedProgr
     return LinkedProgram(name, which, key, needs_runtime)
 
 
-def register(kernel: _Keyed) -> None:
+def register(kernel: _KernelWithKeys) -> None:
     """Make a kernel known to the check of cached code."""
     _LIVE.add(kernel)
 

@@ -146,7 +146,7 @@ def matrix_uses(function: Function, varying: frozenset[int]) -> MatrixUses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _NameFacts:
     """What is known of a name: the type of the matrix that it is, and whether it may vary."""
 
     type: CoopMatrixType | None
@@ -161,7 +161,7 @@ class _MatrixAnalysis:
         self.not_multiplied: set[CoopMatrixType] = set()
         self._varying = varying
 
-    def region(self, region: Region, outside: Mapping[str, _Known]) -> None:
+    def region(self, region: Region, outside: Mapping[str, _NameFacts]) -> None:
         """Visit a region."""
         scope = dict(outside)
         for i in region.instructions:
@@ -181,7 +181,7 @@ class _MatrixAnalysis:
                 self.region(body, inner | self._known(_variables(i), []))
             scope |= self._known(i.results, [reference.type for reference in i.types])
 
-    def _use(self, i: Instruction, types: set[CoopMatrixType], scope: Mapping[str, _Known]) -> None:
+    def _use(self, i: Instruction, types: set[CoopMatrixType], scope: Mapping[str, _NameFacts]) -> None:
         """Note how an instruction uses matrices of some types."""
         match i:
             case For() | If() | Yield():
@@ -198,12 +198,12 @@ class _MatrixAnalysis:
                 self.not_copied |= types
                 self.not_multiplied |= types
 
-    def _known(self, names: Sequence[Name], types: Sequence[Type]) -> dict[str, _Known]:
+    def _known(self, names: Sequence[Name], types: Sequence[Type]) -> dict[str, _NameFacts]:
         matrices = [type_ if isinstance(type_, CoopMatrixType) else None for type_ in types]
         matrices += [None] * (len(names) - len(matrices))
-        return {n.text: _Known(m, id(n) in self._varying) for n, m in zip(names, matrices, strict=True)}
+        return {n.text: _NameFacts(m, id(n) in self._varying) for n, m in zip(names, matrices, strict=True)}
 
-    def _depends_on_work_item(self, region: Region, outside: Mapping[str, _Known]) -> bool:
+    def _depends_on_work_item(self, region: Region, outside: Mapping[str, _NameFacts]) -> bool:
         """Whether a region reads a name from outside that may vary, or depends on the work-item itself."""
         scope = dict(outside)
         for i in region.instructions:
@@ -450,7 +450,7 @@ def output_operand(i: Blas) -> Name:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _AllocaAlias:
     """A name for memory of an `alloca`.
 
     Attributes:
@@ -469,7 +469,7 @@ class _WriteAnalysis:
         self.unread: set[int] = set()
         self.zeroed: set[int] = set()
         self._fast_beta = fast_beta
-        self._views: dict[str, _View] = {}
+        self._views: dict[str, _AllocaAlias] = {}
         self._constants: dict[str, bool | int | float | complex] = {}
         self._matrices: dict[str, CoopMatrixType] = {}
         self._written: dict[int, Written] = {}
@@ -494,7 +494,7 @@ class _WriteAnalysis:
                 self._constants[i.result.text] = i.value
             case Alloca():
                 self._written[id(i)] = "nothing"
-                self._views[i.result.text] = _View(i, _shape(i), is_whole=True)
+                self._views[i.result.text] = _AllocaAlias(i, _shape(i), is_whole=True)
             case Subview() | Expand() | Fuse():
                 self._view(i)
             case If():
@@ -525,7 +525,7 @@ class _WriteAnalysis:
         viewed = self._views.get(i.operand.text)
         if viewed is not None:
             is_whole = viewed.is_whole and self._shows_all(i, viewed.shape)
-            self._views[i.result.text] = _View(viewed.origin, _shape(i), is_whole)
+            self._views[i.result.text] = _AllocaAlias(viewed.origin, _shape(i), is_whole)
 
     def _shows_all(self, i: Subview | Expand | Fuse, shape: Sequence[Extent]) -> bool:
         """Whether a view covers all of its operand."""
@@ -588,7 +588,7 @@ class _WriteAnalysis:
                 self.zeroed.add(id(view.origin))
         self._write(output_operand(i), is_all=True)
 
-    def _reads(self, i: Blas, view: _View, *, is_first: bool) -> bool:
+    def _reads(self, i: Blas, view: _AllocaAlias, *, is_first: bool) -> bool:
         """Whether an instruction reads its output because of `beta`."""
         if self._constant(i.beta) != 0:
             return True

@@ -176,9 +176,9 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist; or an option or its
             value is invalid.
     """
-    reading = InputFormat(language, std)
+    input_format = InputFormat(language, std)
     options = (options or Options()).updated(**settings)
-    compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
+    compilation = Compilation(SourceInput.of(source, input_format), input_format, target, options, opt_level, entry)
     disk = DiskCache.of(cache)
     cached = None if disk is None else _CachedCode(compilation, disk)
     code = cached and cached.found_by_name()
@@ -297,7 +297,7 @@ class _CachedCode:
         source = self._compilation.source
         suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
         others = {"result": "object", "level": self._compilation.opt_level, "suffix": suffix}
-        others |= {"module": source.is_module, "reading": self._compilation.reading}
+        others |= {"module": source.is_module, "input_format": self._compilation.input_format}
         return CacheEntry(self._cache, self._input, target, self._compilation.options, others)
 
     def _code(self, sections: Sequence[bytes]) -> _Code:

@@ -103,7 +103,7 @@ def bench(
     function: str | None,
     arguments: str,
     listed: bool,
-    reading: InputFormat,
+    input_format: InputFormat,
 ) -> None:
     """Measure the speed of generated code against the machine's peak and other libraries, in one process.
 
@@ -115,7 +115,7 @@ def bench(
     from tlx.bench import command
 
     selection = command.WorkloadSelection(
-        rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading
+        rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), input_format
     )
     if listed:
         command.show(selection, click.echo, target or "native")

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 from tlx.diagnostics import UsageError
-from tlx.fuzz.check import Check
-from tlx.fuzz.generation.model import Node
+from tlx.fuzz.check import CheckSettings
+from tlx.fuzz.generation.model import ChoiceNode
 from tlx.fuzz.log import FuzzLog, Result, Series
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.worker import GRAPHS, SECONDS, Request
@@ -113,7 +113,7 @@ class CampaignPlan:
 
 def check_on(
     target: str, variant: int, *, emulate_matrix: bool = False, emulator: str = "", features: tuple[str, ...] = ()
-) -> Check:
+) -> CheckSettings:
     """How to check programs for a target on this machine: if it lacks features, the code is only evaluated.
 
     Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set. An emulator has all that its
@@ -121,7 +121,9 @@ def check_on(
     """
     if emulator:
         drawn = random_options(target, variant, has_machine=False)
-        return Check(target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator, features=features)
+        return CheckSettings(
+            target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator, features=features
+        )
     lacking = missing_features(find_target(target), cpu_flags()) if target else []
     unit = find_target(target).matrix if target else None
     emulate = unit is not None and unit.emulation is not None and (emulate_matrix or bool(lacking))
@@ -129,7 +131,7 @@ def check_on(
     drawn = random_options(target, variant, has_machine=is_native)
     machine = replace(drawn, features=(*features, *drawn.features))
     run = bool(target) and (emulate or not lacking) and is_runnable(machine, find_target(target), cpu_flags())
-    return Check(target, emulate, run=run, variant=variant, drawn=drawn, features=features)
+    return CheckSettings(target, emulate, run=run, variant=variant, drawn=drawn, features=features)
 
 
 def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
@@ -229,12 +231,12 @@ class _SmallestFailure:
     """
 
     best: CheckOutcome
-    node: Node
+    node: ChoiceNode
     check: Callable[[Request], CheckOutcome]
     left: int
     seen: set[str]
 
-    def accepts(self, candidate: Node) -> bool:
+    def accepts(self, candidate: ChoiceNode) -> bool:
         """Check a program; if it fails in the same way, it becomes the best. Returns whether it does."""
         request = replace(self.best.request, source=candidate)
         try:
@@ -253,7 +255,7 @@ class _SmallestFailure:
         request = self.best.request
         return self._fails_alike(replace(request, check=replace(request.check, drawn=drawn)), self.node)
 
-    def _fails_alike(self, request: Request, node: Node) -> bool:
+    def _fails_alike(self, request: Request, node: ChoiceNode) -> bool:
         self.left -= 1
         outcome = self.check(request)
         if not outcome.is_like(self.best):
@@ -330,19 +332,19 @@ def _smaller(number: int) -> list[int]:
     return list(dict.fromkeys(new for new in (0, number // 2, number - 1) if 0 <= new < number))
 
 
-def _with(node: Node, path: NodePath, at: int, number: int) -> Node:
+def _with(node: ChoiceNode, path: NodePath, at: int, number: int) -> ChoiceNode:
     candidate = node.copy()
     _at(candidate, path).draws[at] = number
     return candidate
 
 
-def _paths(node: Node, path: NodePath = ()) -> Iterator[NodePath]:
+def _paths(node: ChoiceNode, path: NodePath = ()) -> Iterator[NodePath]:
     yield path
     for index, part in enumerate(node.parts):
         yield from _paths(part, (*path, index))
 
 
-def _exists(node: Node, path: NodePath) -> bool:
+def _exists(node: ChoiceNode, path: NodePath) -> bool:
     for index in path:
         if index >= len(node.parts):
             return False
@@ -350,7 +352,7 @@ def _exists(node: Node, path: NodePath) -> bool:
     return True
 
 
-def _at(node: Node, path: NodePath) -> Node:
+def _at(node: ChoiceNode, path: NodePath) -> ChoiceNode:
     for index in path:
         node = node.parts[index]
     return node

@@ -223,9 +223,9 @@ class Elementwise(Core):
         other = to if source is not None else x.dtype
         if not is_float(other) or small_float_of(other) is not None:
             return self.convert(self.convert(x, "float32"), to)
-        immediates: list[ir.Value] = [ir.Text(METADATA, format_.metadata)]
+        immediates: list[ir.Value] = [ir.OpaqueConstant(METADATA, format_.metadata)]
         if source is None:
-            immediates += [ir.Text(METADATA, NEAREST), ir.ConstInt(I1, 0)]
+            immediates += [ir.OpaqueConstant(METADATA, NEAREST), ir.ConstInt(I1, 0)]
         operation = ElementwiseOp("call", callee=FROM_SMALL if source is not None else TO_SMALL)
         return self._map("convert", operation, [x], to, immediates)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.frontends.jax.operations import control_flow, elementwise, indexing, products, reductions, shapes, sorting
-from tlx.frontends.jax.operations.refused import REFUSED as REFUSED
+from tlx.frontends.jax.operations.unsupported import REFUSED as REFUSED
 from tlx.frontends.jax.translation import Rule
 
 RULES: Final[dict[str, Rule]] = {

@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class Checked:
+class ArgumentChecks:
     """Base of classes whose public methods check their arguments against their annotations."""
 
     def __init_subclass__(cls) -> None:
@@ -139,7 +139,7 @@ UNWRITTEN: Final = Region([Yield()])
 """The region of an instruction that is checked before its region has been written."""
 
 
-class Core(Checked):
+class Core(ArgumentChecks):
     """Base of the builder of kernels."""
 
     _rules: InstructionChecker  # of the kernel's function

@@ -63,7 +63,7 @@ def tensor_element(type_: ScalarType) -> IntType | FloatType:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearLanes:
     """Lane `i` holds `base + i * step`.
 
     Attributes:
@@ -94,7 +94,7 @@ class Number:
 
     type: ScalarType
     parts: Parts
-    linear: Linear | None = None
+    linear: LinearLanes | None = None
     interval: Interval | None = None
 
     @property

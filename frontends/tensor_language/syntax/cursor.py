@@ -126,7 +126,7 @@ Results = Literal["none", "one", "many"]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class InstructionForm:
     """How an instruction is read.
 
     Attributes:
@@ -156,7 +156,7 @@ class Cursor:
         function: Index of the first token of the last function, None before the first.
     """
 
-    def __init__(self, source: Source, reports: Reports, forms: Mapping[str, Form]) -> None:
+    def __init__(self, source: Source, reports: Reports, forms: Mapping[str, InstructionForm]) -> None:
         tokens = tokenize(source)
         self.source = source
         self.reports = reports

@@ -23,7 +23,7 @@ from tlx.api.emulation import EmulatedModule
 from tlx.diagnostics import TlxError
 from tlx.evaluate import evaluate
 from tlx.evaluate.values import BFLOAT16
-from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
+from tlx.fuzz.check import CheckSettings, MismatchError, RefusedError, check_program
 from tlx.fuzz.generation.programs import portable, random_program
 from tlx.fuzz.options import random_options
 from tlx.intrinsics.numpy_types import Array
@@ -350,7 +350,9 @@ def check_random_programs(machine: Machine, seeds: range) -> None:
     machine.require()
     for seed in seeds:
         drawn = random_options(machine.target, seed, has_machine=False)
-        check = Check(machine.target, variant=seed, drawn=drawn, emulator=machine.emulator, features=machine.features)
+        check = CheckSettings(
+            machine.target, variant=seed, drawn=drawn, emulator=machine.emulator, features=machine.features
+        )
         steps: list[str] = []
         try:
             check_program(portable(random_program("any", seed)), check, steps.append)

@@ -240,7 +240,7 @@ class SizedFunction(CompiledFunction):
     ) -> None:
         self.prototype, self._sizes, self._compiled = prototype, sizes, compiled
         self._count = len(prototype.parameters)
-        self._known: dict[tuple[int, ...], _ForSizes] = {}
+        self._known: dict[tuple[int, ...], _Specialization] = {}
         self._uses, self._compiling = count(), Lock()
 
     def __call__(self, *arguments: Any, **order: Unpack[CallOrder]) -> None:
@@ -271,12 +271,12 @@ class SizedFunction(CompiledFunction):
         known.last_use = next(self._uses)
         return known.function
 
-    def _new(self, sizes: tuple[int, ...]) -> _ForSizes:
+    def _new(self, sizes: tuple[int, ...]) -> _Specialization:
         """The function for some sizes, compiled once, whatever threads call it; the least recently used one goes."""
         with self._compiling:
             known = self._known.get(sizes)
             if known is None:
-                known = _ForSizes(self._compiled(dict(zip(self._sizes, sizes, strict=True))), next(self._uses))
+                known = _Specialization(self._compiled(dict(zip(self._sizes, sizes, strict=True))), next(self._uses))
                 if len(self._known) >= _MOST_LAYOUTS:
                     del self._known[min(self._known, key=lambda sizes: self._known[sizes].last_use)]
                 self._known[sizes] = known
@@ -284,7 +284,7 @@ class SizedFunction(CompiledFunction):
 
 
 @dataclass(slots=True)
-class _ForSizes:
+class _Specialization:
     """A function for some sizes, and when it was last called, as the number of a call."""
 
     function: DeviceFunction

@@ -14,7 +14,7 @@ from tlx.intrinsics import INTRINSICS
 from tlx.intrinsics.small_floats import MARKER
 from tlx.ir.functions import Argument, DuplicateFunction, Function, NameScope, Signature
 from tlx.ir.instructions import OPCODES, TAIL_MARKERS, Block, Instruction
-from tlx.ir.module import Declaration, Item, Module, Raw
+from tlx.ir.module import Declaration, Item, Module, UnparsedText
 from tlx.ir.parser.duplicates import (
     OutlinedRegion,
     RepeatedRegion,
@@ -179,7 +179,7 @@ class _ModuleParser:
     def _keep(self, end: int) -> None:
         """Keep the text from the last item to `end` unparsed."""
         if end > self._done:
-            self._module.items.append(Raw(self._text[self._done : end]))
+            self._module.items.append(UnparsedText(self._text[self._done : end]))
         self._done = end
 
     def _declaration(self, start: int) -> int:
@@ -261,7 +261,7 @@ class _ModuleParser:
             copied = region.last + 1
         pieces.append("\n".join(lines[copied:]))
         caller = "".join(pieces)
-        parsed = self._with_calls(caller, header) if CONSTANT in caller else [Raw(caller)]
+        parsed = self._with_calls(caller, header) if CONSTANT in caller else [UnparsedText(caller)]
         self._module.items += [*parsed, *added]
 
     def _with_calls(self, text: str, header: Span) -> list[Item]:

@@ -13,7 +13,7 @@ from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, is_tenso
 from tlx.ir.abi import attribute_pointee
 from tlx.ir.functions import Argument, Signature
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.types import (
     BFLOAT,
@@ -396,7 +396,7 @@ def _suffix(type_: Type) -> str:
 
 def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> None:
     """Remove tensor declarations that are wrong or not needed, and add those that are missing."""
-    text = "".join(item.text for item in module.items if isinstance(item, Raw))
+    text = "".join(item.text for item in module.items if isinstance(item, UnparsedText))
     mentioned = set(re.findall(r"@(llvm\.(?:tensor|vector\.totensor)[-a-zA-Z$._0-9]*)", text))
     obsolete: list[Declaration] = []
     for item in module.items:

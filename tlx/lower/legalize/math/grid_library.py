@@ -31,7 +31,7 @@ from typing import Final
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.rewrite import replace_uses
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FunctionType, Type, VectorType, function_of
@@ -67,7 +67,7 @@ def with_library(module: Module, target: Target) -> Module:
         LoweringError: As for `replace_library_functions`.
         ParseError: Such a function is not LLVM assembly.
     """
-    if not any(isinstance(item, Raw) and calls_library(item.text) for item in module.items):
+    if not any(isinstance(item, UnparsedText) and calls_library(item.text) for item in module.items):
         return module
     changed = module
     for text in (module.source.text, str(module)):  # the first has the places for errors
@@ -144,7 +144,7 @@ class _Library:
         """Add the functions to the module."""
         for (name, function), own in self.names.items():
             if name == _FREM:
-                self.module.append(Raw(_remainder_text(own, function.result)))
+                self.module.append(UnparsedText(_remainder_text(own, function.result)))
             else:
                 self._define(name, function, own)
 

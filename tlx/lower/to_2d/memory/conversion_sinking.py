@@ -25,7 +25,7 @@ from tlx.ir.tensors.model import FunctionTensors, TensorOp
 from tlx.ir.types import FloatType, VectorType
 
 
-def widen_late(module: Module, function: Function) -> None:
+def sink_conversions(module: Module, function: Function) -> None:
     """Move `fpext` behind the broadcasts of its result, if it has no other use."""
     widened = [i for i in function.instructions() if i.opcode == "fpext" and isinstance(i.type, VectorType)]
     if not widened:
