@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source
-from tlx.frontends.tensor_language.analysis import first_writes, matrix_uses, varying_names
+from tlx.frontends.tensor_language.analysis.divergence import varying_names
+from tlx.frontends.tensor_language.analysis.first_writes import first_writes
+from tlx.frontends.tensor_language.analysis.uses import matrix_uses
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,

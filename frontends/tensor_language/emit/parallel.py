@@ -50,7 +50,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from tlx.frontends.tensor_language.analysis import first_barrier
+from tlx.frontends.tensor_language.analysis.divergence import first_barrier
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     constant,
     from_i64,

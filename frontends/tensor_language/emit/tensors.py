@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.frontends.tensor_language.analysis import output_operand
+from tlx.frontends.tensor_language.analysis.uses import output_operand
 from tlx.frontends.tensor_language.emit.arithmetic.registers import undefined
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, convert, is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Number, Parts, register_type, tensor_element

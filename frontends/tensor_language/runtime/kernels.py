@@ -17,7 +17,7 @@ from tlx.api.device.host_copies import HostCopies
 from tlx.api.device.streams import between_events, stream_handle
 from tlx.api.lowering import grid_of
 from tlx.diagnostics import UsageError, counted
-from tlx.frontends.tensor_language.analysis import parameter_uses
+from tlx.frontends.tensor_language.analysis.uses import parameter_uses
 from tlx.frontends.tensor_language.runtime.arguments import (
     ArgumentPlace,
     Binder,

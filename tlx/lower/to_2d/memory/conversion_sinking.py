@@ -1,4 +1,4 @@
-"""Late widening: a tensor that is only repeated is widened where it is used, so that it needs no memory of its own.
+"""Conversion sinking: a tensor that is only broadcast is converted after the broadcast, and needs no memory of its own.
 
 Rewrite of the scale of a layer norm, which all rows share::
 
@@ -26,7 +26,7 @@ from tlx.ir.types import FloatType, VectorType
 
 
 def sink_conversions(module: Module, function: Function) -> None:
-    """Move `fpext` behind the broadcasts of its result, if it has no other use."""
+    """Move each `fpext` after the broadcasts of its result, if it has no other use."""
     widened = [i for i in function.instructions() if i.opcode == "fpext" and isinstance(i.type, VectorType)]
     if not widened:
         return
