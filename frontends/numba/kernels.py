@@ -24,7 +24,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, unsupported_error
+from tlx.api.arguments import ArgumentError, unsupported_error
 from tlx.api.prototypes import prototypes
 from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import Source, Span, TlxError, UsageError, counted

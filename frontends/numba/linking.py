@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 import tlx
-from tlx.api.call import array_address
+from tlx.api.arguments import array_address
 from tlx.diagnostics import UsageError
 from tlx.llvm.loader import RUNTIME_FUNCTIONS, LoadedObject, runtime_object
 from tlx.llvm.verification import escape_nul, upgrade_ir

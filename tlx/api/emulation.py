@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, checked_argument, empty_result
+from tlx.api.arguments import ArgumentError, checked_argument, empty_result
 from tlx.api.compiler import FunctionNamespace
 from tlx.api.files import FORMAT_BY_NAME
 from tlx.api.lowering import Compilation, LoweredSource, SourceInput, lower_source, refused_functions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from tlx.api import files
-from tlx.api.call import unsupported_error
+from tlx.api.arguments import unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Prototype, symbol_name
 from tlx.diagnostics import UsageError

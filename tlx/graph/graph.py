@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, PreparedFunction, aligned_array
+from tlx.api.arguments import ArgumentError, aligned_array
+from tlx.api.call import PreparedFunction
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.streams import CallOrder, check_host_order, stream_handle

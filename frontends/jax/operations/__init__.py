@@ -7,7 +7,7 @@ reductions     over dimensions and windows; the gradient of pooling
 indexing       gather, scatter, slices at positions that are values
 control_flow   calls, loops, conditionals, random bits
 sorting        sorting by keys
-refused        what is not translated, and what to do instead
+unsupported    what is not translated, and what to do instead
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import numpy as np
 
 from tlx.api import compiler
-from tlx.api.call import ArgumentError, CompiledFunction, array_address
+from tlx.api.arguments import ArgumentError, array_address
+from tlx.api.call import CompiledFunction
 from tlx.api.compiler import Namespace
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies

@@ -13,23 +13,15 @@ import pytest
 from tests.tools import child_processes, kill
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
-from tlx.fuzz.campaign import (
-    CampaignPlan,
-    CampaignReport,
-    CheckOutcome,
-    Worker,
-    check_on,
-    file_text,
-    fuzz,
-    request_of,
-    shrink,
-)
+from tlx.fuzz.campaign import CampaignPlan, CampaignReport, check_on, file_text, fuzz, request_of
 from tlx.fuzz.check import CheckSettings, MismatchError, RefusedError, check_program
 from tlx.fuzz.generation.model import ArrayParameter, ChoiceNode, Choices, InitialContents, difference
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import OPERATIONS, is_available, parse_operations, random_program
 from tlx.fuzz.options import RandomOptions
+from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
+from tlx.fuzz.workers import CheckOutcome, Worker
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
 from tlx.target.target import targets

@@ -17,7 +17,7 @@ import pytest
 from tests.tools import quick, require_module, runs
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
-from tlx.fuzz.campaign import CheckOutcome, check_on, file_text, request_of
+from tlx.fuzz.campaign import check_on, file_text, request_of
 from tlx.fuzz.check import CheckSettings, MismatchError
 from tlx.fuzz.generation.model import ChoiceNode
 from tlx.fuzz.graphs.check import built, check_graph
@@ -27,6 +27,7 @@ from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import Block, GraphProgram, Parameter, Statement, Variable
 from tlx.fuzz.graphs.reference import ExpectedResult, expected_results
 from tlx.fuzz.worker import GRAPHS, Request
+from tlx.fuzz.workers import CheckOutcome
 from tlx.intrinsics.numpy_types import Array
 
 require_module("jax")

@@ -9,12 +9,14 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import check
-from tlx.fuzz.campaign import CampaignPlan, CheckOutcome, check_on, file_text, replay, request_of, shrink
+from tlx.fuzz.campaign import CampaignPlan, check_on, file_text, replay, request_of
 from tlx.fuzz.check import CheckSettings, check_program
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
+from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
+from tlx.fuzz.workers import CheckOutcome
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, parse_knobs
 from tlx.lower.options import Options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tlx.api.call import array_address
+from tlx.api.arguments import array_address
 from tlx.api.device.streams import stream_handle
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array, type_of

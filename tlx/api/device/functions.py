@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, CompiledFunction, checked_argument
+from tlx.api.arguments import ArgumentError, checked_argument
+from tlx.api.call import CompiledFunction
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.frames import SCALARS, LaunchFrame
 from tlx.api.device.host_copies import HostCopies

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import DeviceCode

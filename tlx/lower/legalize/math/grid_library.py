@@ -224,7 +224,15 @@ divide:
   %zeros.wide = {widen.format("zeros")}
   %first = urem i64 %m, %n
   br label %step
+{_remainder_loop(fraction)}
+{_remainder_result(type_)}
+}}
+"""
 
+
+def _remainder_loop(fraction: int) -> str:
+    """Long division of `%first`: zeros are appended to the remainder, as many at a time as fit, until none are left."""
+    return f"""
 step:
   %r = phi i64 [ %first, %divide ], [ %next, %append ]
   %left = phi i64 [ %zeros.wide, %divide ], [ %fewer, %append ]
@@ -240,8 +248,14 @@ append:
   %next = urem i64 %shifted, %n
   %fewer = sub i64 %left, %count
   br label %step
+"""
 
-done:
+
+def _remainder_result(type_: Type) -> str:
+    """The remainder in units of the last place of `%y`, as a number with the sign of `%x`."""
+    bits, fraction = _FORMATS[type_]
+    integer = f"i{bits}"
+    return f"""done:
   %r.number = uitofp i64 %r to {type_}
   %has.normal.unit = icmp ugt {integer} %y.exponent, {fraction}
   %unit.exponent = sub {integer} %y.exponent, {fraction}
@@ -255,6 +269,4 @@ done:
   %magnitude.bits = bitcast {type_} %magnitude to {integer}
   %bits = or {integer} %magnitude.bits, %sign
   %result = bitcast {integer} %bits to {type_}
-  ret {type_} %result
-}}
-"""
+  ret {type_} %result"""
