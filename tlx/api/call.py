@@ -145,7 +145,7 @@ class CompiledFunction:
         return self._code
 
     def unchecked(self, *passed: Any) -> Any:
-        """Call the code with numbers, addresses and a workspace. Nothing is checked."""
+        """Call the code with numbers, addresses and a workspace, without checks."""
         return self._code(*passed)
 
 
@@ -212,7 +212,7 @@ class PreparableFunction(CompiledFunction):
         raise ArgumentError(f"{message}: prepare them once, and call the result: {example}")
 
     def prepare(self, *arrays: Any, **named: Any) -> PreparedFunction:
-        """The function of its other arguments, with its constant arguments packed.
+        """Pack the constant arguments; returns the function of the other ones.
 
         Args:
             *arrays: The constant arguments, in order.
@@ -246,7 +246,7 @@ class PreparableFunction(CompiledFunction):
         ]
 
     def pack(self, blocks: Sequence[Array], arrays: Sequence[Array]) -> None:
-        """Fill the blocks from the arrays. Nothing is checked."""
+        """Fill the blocks from the arrays, without checks."""
         pairs = zip(blocks, arrays, strict=True)
         self._prepare(*(array_address(array) for pair in pairs for array in pair))
 
@@ -303,7 +303,7 @@ class PreparedFunction:
         return f"<prepared {repr(self._function).removeprefix('<')}"
 
     def prepare(self) -> None:
-        """Pack the constant arguments again, after their arrays have changed. No call may run meanwhile."""
+        """Pack the constant arguments again after their arrays have changed; no call may run at the same time."""
         self._function.pack(self._blocks, self._arrays)
 
     @property

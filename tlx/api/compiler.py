@@ -196,7 +196,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
 
 
 def check_settings(target: Target | str, settings: Mapping[str, Any]) -> None:
-    """Check the target and the further arguments of `compile` before there is a module.
+    """Check the target and the other arguments of `compile` before the module is read.
 
     Raises:
         UsageError: There is no such target or option, or an option does not take its value.

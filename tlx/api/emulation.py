@@ -99,7 +99,7 @@ class EmulatedFunction:
     call_prepared = __call__
 
     def call_guarded(self, arguments: Sequence[Any], guard: Guard = "before") -> tuple[Any, list[bool]]:
-        """Call the function with its arrays beside inaccessible pages.
+        """Call the function with its arrays next to inaccessible pages, so that an access beyond their ends faults.
 
         Args:
             arguments: The arguments.

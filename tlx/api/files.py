@@ -50,7 +50,7 @@ def display_name(path: str) -> str:
 
 
 def file_size(path: str) -> int:
-    """Bytes in a file; 0 where that is not known before it is read."""
+    """Size of a file in bytes; 0 if it is only known once the file has been read."""
     try:
         return 0 if path == "-" else Path(path).stat().st_size
     except (OSError, ValueError):

@@ -5,7 +5,7 @@ graphs/          random graphs of tensors, compared with JAX: `tlx fuzz --graphs
 options          random options of a lowering: processor, features, knobs
 check            evaluates a program and each stage's output, and runs the machine code on guarded memory
 worker           the process that checks programs, which may crash
-workers          starts such processes; the outcomes of their checks
+worker_pool      starts such processes; the outcomes of their checks
 shrinking        finds a simpler program that fails in the same way
 log              a log of the programs that have been checked: `tlx fuzz --resume`
 campaign         has workers check random programs, counts outcomes, and writes failures to files

@@ -20,7 +20,7 @@ from tlx.fuzz.log import FuzzLog, Result, Series
 from tlx.fuzz.options import is_runnable, random_options
 from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import GRAPHS, Request
-from tlx.fuzz.workers import CheckOutcome, Kind, Worker, check_all
+from tlx.fuzz.worker_pool import CheckOutcome, Kind, Worker, check_all
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 

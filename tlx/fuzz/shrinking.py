@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tlx.fuzz.generation.model import ChoiceNode
 from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.worker import Request
-from tlx.fuzz.workers import CheckOutcome
+from tlx.fuzz.worker_pool import CheckOutcome
 
 NodePath = tuple[int, ...]
 

@@ -61,7 +61,7 @@ class Elementwise(Core):
     """Operations that compute each element from the elements at the same place."""
 
     def binary(self, name: str, x: Operand, y: Operand) -> Value:
-        """One of `BINARY` on two tensors of the same element type; shapes broadcast as in numpy.
+        """Apply one of the operations `BINARY` to two tensors of one element type; shapes broadcast as in numpy.
 
         Integers wrap. Integer division truncates, so a remainder has the sign of `x`; `x / 0` has all bits set and the
         remainder is `x`, as in XLA. Shifts by the width or more give 0, or the sign for `shift_right` of signed
@@ -152,7 +152,7 @@ class Elementwise(Core):
         return self.minimum(self.maximum(value, low), high)
 
     def unary(self, name: str, x: Operand) -> Value:
-        """One of `UNARY`."""
+        """Apply one of the functions `UNARY` to each element."""
         if name not in UNARY:
             self._fail("unary", f"{name!r} is not one of {', '.join(UNARY)}")
         value = self._value(name, x)

@@ -37,7 +37,7 @@ _SHORT: Final = 48
 
 
 class Sorting(ControlFlow):
-    """Sorts, and the greatest elements.
+    """Sorting, and the greatest elements.
 
     Floats are in total order, as in XLA: -NaN, -inf, ..., -0, +0, ..., inf, NaN.
     """

@@ -16,7 +16,7 @@ import pytest
 from tlx.fuzz.check import CheckSettings
 from tlx.fuzz.options import is_runnable, random_options
 from tlx.fuzz.worker import Request
-from tlx.fuzz.workers import CheckOutcome, Worker
+from tlx.fuzz.worker_pool import CheckOutcome, Worker
 from tlx.target.host import cpu_flags
 from tlx.target.lookup import find_target
 

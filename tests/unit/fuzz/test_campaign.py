@@ -21,7 +21,7 @@ from tlx.fuzz.generation.programs import OPERATIONS, is_available, parse_operati
 from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
-from tlx.fuzz.workers import CheckOutcome, Worker
+from tlx.fuzz.worker_pool import CheckOutcome, Worker
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
 from tlx.target.target import targets

@@ -27,7 +27,7 @@ from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import Block, GraphProgram, Parameter, Statement, Variable
 from tlx.fuzz.graphs.reference import ExpectedResult, expected_results
 from tlx.fuzz.worker import GRAPHS, Request
-from tlx.fuzz.workers import CheckOutcome
+from tlx.fuzz.worker_pool import CheckOutcome
 from tlx.intrinsics.numpy_types import Array
 
 require_module("jax")

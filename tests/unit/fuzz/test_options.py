@@ -16,7 +16,7 @@ from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
-from tlx.fuzz.workers import CheckOutcome
+from tlx.fuzz.worker_pool import CheckOutcome
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, parse_knobs
 from tlx.lower.options import Options

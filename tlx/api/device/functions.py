@@ -83,7 +83,7 @@ class DeviceFunction(CompiledFunction):
                 self._launch(values, handle)
 
     def captured(self, *arguments: Any) -> CapturedCall:
-        """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
+        """Record the kernels of a call, to be launched as a whole; none of them runs yet.
 
         Args:
             *arguments: As for a call; arrays are of the device.
@@ -161,7 +161,7 @@ class DeviceFunction(CompiledFunction):
         self._known[number].add(layout)
 
     def array_of(self, value: object, stream: int = 0) -> DeviceArray | None:
-        """The array of the device that an object is, for use in a stream; None if it is another object."""
+        """The device array that an object describes, for use in a stream; None for other objects."""
         return value.description if isinstance(value, OwnedArray) else self._device.array(value, stream)
 
     def address_and_layout(self, value: Any, stream: int) -> tuple[int, Hashable] | None:
@@ -173,13 +173,13 @@ class DeviceFunction(CompiledFunction):
         )
 
     def on_device(self, array: Array, stream: object = None) -> OwnedArray:
-        """A copy of an array of numpy in the device's memory."""
+        """A copy of a numpy array in device memory."""
         owned = OwnedArray(self._device, array.shape, array.dtype, stream)
         owned.fill(array)
         return owned
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any], stream: object = None) -> OwnedArray:
-        """An array in the device's memory whose elements are undefined."""
+        """An array in device memory with undefined elements."""
         return OwnedArray(self._device, shape, dtype, stream)
 
     @property
@@ -188,7 +188,7 @@ class DeviceFunction(CompiledFunction):
         return self._device
 
     def unchecked(self, *passed: Any) -> Any:
-        """Launch the kernels with addresses in the device's memory and numbers of ctypes. Nothing is checked."""
+        """Launch the kernels with device addresses and ctypes numbers, without checks."""
         with self._device.current():
             self._launch(passed, 0)
 

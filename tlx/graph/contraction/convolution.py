@@ -92,14 +92,14 @@ class _Slide:
         return _Slide(self.steps, self.holes, self.gaps, before, after, self.sizes)
 
     def inside(self, axis: int, position: int, extent: int, kernel: int) -> tuple[int, range]:
-        """Where the kernel at a position of a dimension begins in the tensor, and which part of it is not outside."""
+        """Where a position of the kernel begins along a dimension of the tensor, and which part of it lies inside."""
         start, hole = position * self.steps[axis] - self.before[axis], self.holes[axis]
         first, last = -(min(start, 0) // hole), min(kernel, (extent - 1 - start) // hole + 1)
         return start, range(first, max(first, last))
 
 
 class Convolutions(Indexing):
-    """Sliding sums of products."""
+    """Convolutions of tensors of any rank."""
 
     def convolution(
         self,

@@ -127,7 +127,7 @@ class Builder(ValueBuilder):
         return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
     def in_place(self, vector: Value, constraint: str, name: str = "") -> Local:
-        """The same vector, whose users stay behind the instructions with side effects before this place."""
+        """The same vector; its users stay after the instructions with side effects that precede this point."""
         return self._unchanged(f'asm sideeffect "", "={constraint},0"', vector, name)
 
     def scheduling_barrier(self) -> None:

@@ -129,7 +129,7 @@ def uses_typed_pointers(text: str) -> bool:
 
 
 def first_typed_pointer(text: str) -> tuple[int, int] | None:
-    """Where the first pointer of a module is that is spelled as `T*`; None if its first one is opaque."""
+    """The span of a module's first pointer if it is spelled `T*`; None if it is opaque."""
     for match in _POINTER.finditer(text):
         if match.group(1):
             return None
@@ -461,7 +461,7 @@ def next_number(name: str, number: int) -> int:
 def read_body(
     cursor: ValueParser, function: Function, position: int, types: dict[str, Type], *, typed_pointers: bool
 ) -> None:
-    """Read blocks and instructions; the cursor is left behind the last one.
+    """Read blocks and instructions; leaves the cursor after the last one.
 
     Args:
         cursor: At the first token of the body.
