@@ -4,7 +4,7 @@ The subgroup size is the function's attribute. Without one it is 16, or the larg
 extent of the work-group if that is not a multiple of 16. Without a work-group size, a work-group is one subgroup.
 
 The checker follows each value as `base + offsets[p]` for work-item p, where the base is either 0 or an unknown uniform
-number (`WorkItemValues`):
+number (`Spread`):
 
     subgroup_local_id          Spread(exact=True,  offsets=(0, 1, ..., S-1))
     constant 8                 Spread(exact=True,  offsets=(8,))
@@ -53,7 +53,7 @@ def work_group_sizes(kernel: Function) -> tuple[int, tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkItemValues:
+class Spread:
     """A value as `base + offsets[p]`.
 
     Attributes:
@@ -70,49 +70,47 @@ class WorkItemValues:
         return len(self.offsets) > 1
 
 
-UNIFORM: Final = WorkItemValues(exact=False, offsets=(0,))
+UNIFORM: Final = Spread(exact=False, offsets=(0,))
 
 
-def constant_spread(value: int) -> WorkItemValues:
+def constant_spread(value: int) -> Spread:
     """A constant, the same in all work-items."""
-    return WorkItemValues(exact=True, offsets=(value,))
+    return Spread(exact=True, offsets=(value,))
 
 
-def lane_spread(subgroup_size: int, *, exact: bool) -> WorkItemValues:
+def lane_spread(subgroup_size: int, *, exact: bool) -> Spread:
     """0, 1, ... for the work-items, with or without an unknown base."""
     return _spread(exact, tuple(range(subgroup_size)))
 
 
-def certainly_varies(spread: WorkItemValues | None) -> bool:
+def certainly_varies(spread: Spread | None) -> bool:
     """Whether the value certainly differs between work-items."""
     return spread is not None and spread.varies
 
 
-def is_uniform(spread: WorkItemValues | None) -> bool:
+def is_uniform(spread: Spread | None) -> bool:
     """Whether the value is certainly the same for all work-items."""
     return spread is not None and not spread.varies
 
 
-def without_base(spread: WorkItemValues | None) -> WorkItemValues | None:
+def without_base(spread: Spread | None) -> Spread | None:
     """The same offsets with an unknown base."""
     return spread if spread is None else _spread(False, spread.offsets)
 
 
-def function_spread(spread: WorkItemValues | None) -> WorkItemValues | None:
+def function_spread(spread: Spread | None) -> Spread | None:
     """The result of a function: uniform if the argument is."""
     return UNIFORM if is_uniform(spread) else None
 
 
-def cast_spread(spread: WorkItemValues | None, type_: ScalarType) -> WorkItemValues | None:
+def cast_spread(spread: Spread | None, type_: ScalarType) -> Spread | None:
     """A value of an integer type converted to another type."""
     if type_.kind != "int":
         return function_spread(spread)
     return _fitting(spread, type_)
 
 
-def binary_spread(
-    op: str, lhs: WorkItemValues | None, rhs: WorkItemValues | None, type_: ScalarType
-) -> WorkItemValues | None:
+def binary_spread(op: str, lhs: Spread | None, rhs: Spread | None, type_: ScalarType) -> Spread | None:
     """The value of an arithmetic instruction on integers or truth values, or of a comparison."""
     if lhs is None or rhs is None:
         return None
@@ -122,9 +120,7 @@ def binary_spread(
     return _fitting(spread, type_)
 
 
-def trip_counts(
-    start: WorkItemValues | None, stop: WorkItemValues | None, step: WorkItemValues | None
-) -> tuple[int, ...] | None:
+def trip_counts(start: Spread | None, stop: Spread | None, step: Spread | None) -> tuple[int, ...] | None:
     """The trip count of a loop for each work-item, None if it is unknown."""
     if start is None or stop is None or step is None or not (start.exact and stop.exact and step.exact):
         return None
@@ -154,20 +150,20 @@ _EXACT: Final[dict[str, Callable[[int, int], int]]] = {
 }
 
 
-def _sum(op: str, lhs: WorkItemValues, rhs: WorkItemValues) -> WorkItemValues | None:
+def _sum(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
     """`(u + a) + (v + b)` and `(u + a) - (v + b)`: unknown bases are added to one."""
     if op not in {"add", "sub"}:
         return None
     return _spread(lhs.exact and rhs.exact, tuple(map(_EXACT[op], *_aligned(lhs, rhs))))
 
 
-def _exactly(op: str, lhs: WorkItemValues, rhs: WorkItemValues) -> WorkItemValues | None:
+def _exactly(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
     if not (lhs.exact and rhs.exact) or op not in _EXACT or (op in {"div", "rem"} and 0 in rhs.offsets):
         return None
     return _spread(True, tuple(map(int, map(_EXACT[op], *_aligned(lhs, rhs)))))
 
 
-def _product(op: str, lhs: WorkItemValues, rhs: WorkItemValues) -> WorkItemValues | None:
+def _product(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
     """`(u + a) * 4`: a known factor scales the offsets."""
     if op != "mul" or lhs.exact == rhs.exact:
         return None
@@ -175,20 +171,20 @@ def _product(op: str, lhs: WorkItemValues, rhs: WorkItemValues) -> WorkItemValue
     return None if factor.varies else _spread(False, tuple(factor.offsets[0] * o for o in other.offsets))
 
 
-def _aligned(lhs: WorkItemValues, rhs: WorkItemValues) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _aligned(lhs: Spread, rhs: Spread) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The offsets of both, extended to the same length."""
     count = max(len(lhs.offsets), len(rhs.offsets))
     a, b = (s.offsets * count if len(s.offsets) == 1 else s.offsets for s in (lhs, rhs))
     return a, b
 
 
-def _spread(exact: bool, offsets: tuple[int, ...]) -> WorkItemValues:
+def _spread(exact: bool, offsets: tuple[int, ...]) -> Spread:
     if min(offsets) != max(offsets):
-        return WorkItemValues(exact, offsets)
+        return Spread(exact, offsets)
     return constant_spread(offsets[0]) if exact else UNIFORM
 
 
-def _fitting(spread: WorkItemValues | None, type_: ScalarType) -> WorkItemValues | None:
+def _fitting(spread: Spread | None, type_: ScalarType) -> Spread | None:
     """The spread if its offsets fit a type; otherwise values may wrap around, and nothing is known."""
     limit = 2 if type_.kind == "bool" else 1 << (type_.bits - 1)
     if spread is None or (-limit <= min(spread.offsets) and max(spread.offsets) < limit):

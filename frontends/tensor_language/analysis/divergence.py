@@ -1,6 +1,6 @@
 """Divergence: the values that may differ between work-items, and the barriers that some may not reach.
 
-The checker's `WorkItemValues` describe values that certainly differ, which is an error where they must not. This
+The checker's `Spread` describes values that certainly differ, which is an error where they must not. This
 analysis finds values that may differ: the emitter needs vectors for them (`varying_names`), and `translate` warns of
 barriers that some work-items may not reach (`doubtful_barriers`). A result varies if an operand does, or if
 the instruction itself depends on the work-item: `subgroup_local_id`, a scan, an atomic update in an SPMD region, the

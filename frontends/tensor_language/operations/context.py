@@ -31,7 +31,7 @@ from tlx.frontends.tensor_language.types import (
     extent_text,
     is_known,
 )
-from tlx.frontends.tensor_language.work_items import DEFAULT_SUBGROUP_SIZE, UNIFORM, WorkItemValues
+from tlx.frontends.tensor_language.work_items import DEFAULT_SUBGROUP_SIZE, UNIFORM, Spread
 
 _Type = TypeVar("_Type", bound=Type)
 
@@ -131,7 +131,7 @@ class LocalVariable:
     name: Name
     type: Type | None
     origin: Instruction | None = None
-    spread: WorkItemValues | None = None
+    spread: Spread | None = None
 
     def note(self) -> Note:
         """A note that points to the definition and shows the type."""
@@ -206,7 +206,7 @@ class Context:
         self.reports.add(message, span, *notes)
 
     def define(
-        self, name: Name, type_: Type | None, origin: Instruction | None = None, spread: WorkItemValues | None = UNIFORM
+        self, name: Name, type_: Type | None, origin: Instruction | None = None, spread: Spread | None = UNIFORM
     ) -> None:
         """Define a name in the open region; its type is unknown if it is written wrongly."""
         if type_ is not None and type_problem(type_) is not None:
@@ -250,7 +250,7 @@ class Context:
         region: Region,
         owner: Instruction,
         *,
-        variables: Iterable[tuple[Name, Type | None, WorkItemValues | None]] = (),
+        variables: Iterable[tuple[Name, Type | None, Spread | None]] = (),
         **changes: Any,
     ) -> None:
         """Check a region of an instruction.

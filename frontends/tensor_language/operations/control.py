@@ -27,7 +27,7 @@ from tlx.frontends.tensor_language.syntax.productions import optional_attributes
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
 from tlx.frontends.tensor_language.work_items import (
     UNIFORM,
-    WorkItemValues,
+    Spread,
     certainly_varies,
     constant_spread,
     is_uniform,
@@ -183,7 +183,7 @@ def check_foreach(context: Context, node: Foreach) -> None:
     context.region(node.body, node, kind="spmd", variables=variables, converged=True, distributed=node)
 
 
-def _of_iterations(context: Context, node: Foreach) -> WorkItemValues | None:
+def _of_iterations(context: Context, node: Foreach) -> Spread | None:
     """With one dimension, neighbouring iterations run on neighbouring work-items; otherwise nothing is known."""
     if len(node.variables) != 1 or len(node.starts) != 1 or len(node.stops) != 1:
         return None

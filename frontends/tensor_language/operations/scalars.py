@@ -19,7 +19,7 @@ from tlx.frontends.tensor_language.syntax.productions import (
 from tlx.frontends.tensor_language.types import BOOL, MAX_INTEGER, CoopMatrixType, ScalarType, Type
 from tlx.frontends.tensor_language.work_items import (
     UNIFORM,
-    WorkItemValues,
+    Spread,
     binary_spread,
     cast_spread,
     constant_spread,
@@ -294,14 +294,14 @@ def _kind_of(value: bool | complex) -> str:
     return "float" if isinstance(value, float) else "complex"
 
 
-def spread_of_binary(context: Context, node: ArithBinary) -> WorkItemValues | None:
+def spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:
     """The offsets combined."""
     type_ = node.types[0].type
     lhs, rhs = context.value(node.lhs).spread, context.value(node.rhs).spread
     return binary_spread(node.op, lhs, rhs, type_) if isinstance(type_, ScalarType) else None
 
 
-def spread_of_unary(context: Context, node: ArithUnary) -> WorkItemValues | None:
+def spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
     """`-x = 0 - x`, `not x = -1 - x`, of truth values `1 - x`; uniform if the operand is."""
     type_, spread = node.types[0].type, context.value(node.operand).spread
     if not isinstance(type_, ScalarType):
@@ -312,23 +312,23 @@ def spread_of_unary(context: Context, node: ArithUnary) -> WorkItemValues | None
     return function_spread(spread)
 
 
-def spread_of_comparison(context: Context, node: Comparison) -> WorkItemValues | None:
+def spread_of_comparison(context: Context, node: Comparison) -> Spread | None:
     """The offsets compared."""
     lhs, rhs = context.value(node.lhs), context.value(node.rhs)
     return binary_spread(node.op, lhs.spread, rhs.spread, BOOL)
 
 
-def spread_of_cast(context: Context, node: Cast) -> WorkItemValues | None:
+def spread_of_cast(context: Context, node: Cast) -> Spread | None:
     """The offsets, if they fit the type."""
     type_ = node.types[0].type
     return cast_spread(context.value(node.operand).spread, type_) if isinstance(type_, ScalarType) else None
 
 
-def spread_of_constant(_context: Context, node: Constant) -> WorkItemValues | None:
+def spread_of_constant(_context: Context, node: Constant) -> Spread | None:
     """One exact offset."""
     return constant_spread(int(node.value)) if isinstance(node.value, int) else UNIFORM
 
 
-def spread_of_math(context: Context, node: Math) -> WorkItemValues | None:
+def spread_of_math(context: Context, node: Math) -> Spread | None:
     """Uniform if the operand is."""
     return function_spread(context.value(node.operand).spread)

@@ -51,7 +51,7 @@ from tlx.frontends.tensor_language.types import (
     promotable,
     promote,
 )
-from tlx.frontends.tensor_language.work_items import UNIFORM, WorkItemValues, constant_spread, lane_spread
+from tlx.frontends.tensor_language.work_items import UNIFORM, Spread, constant_spread, lane_spread
 
 BuiltinName = Literal[
     "group_id", "num_groups", "num_subgroups", "subgroup_size",
@@ -320,7 +320,7 @@ def check_apply(context: Context, node: CooperativeMatrixApply) -> None:
         context.error(message, last.span if last and last.span else node.body.span or node.span)
 
 
-def _spread_of_rows(context: Context, type_: CoopMatrixType | None) -> WorkItemValues | None:
+def _spread_of_rows(context: Context, type_: CoopMatrixType | None) -> Spread | None:
     """If there are at least as many rows as work-items, each work-item has a different row."""
     if type_ is None or type_.rows < context.subgroup_size:
         return None
@@ -556,18 +556,18 @@ def check_operation(context: Context, node: SubgroupOperation) -> None:
         context.check_result(node, f"the type of {node.value}")
 
 
-def spread_of_builtin(context: Context, node: Builtin) -> WorkItemValues | None:
+def spread_of_builtin(context: Context, node: Builtin) -> Spread | None:
     """Local ids count the work-items; all other builtins are uniform."""
     if node.name == "subgroup_local_id":
         return lane_spread(context.subgroup_size, exact=True)
     return constant_spread(context.subgroup_size) if node.name == "subgroup_size" else UNIFORM
 
 
-def spread_of_operation(_context: Context, node: SubgroupOperation) -> WorkItemValues | None:
+def spread_of_operation(_context: Context, node: SubgroupOperation) -> Spread | None:
     """A reduction is uniform."""
     return UNIFORM if node.kind == "reduce" else None
 
 
-def spread_of_broadcast(_context: Context, _node: SubgroupBroadcast) -> WorkItemValues | None:
+def spread_of_broadcast(_context: Context, _node: SubgroupBroadcast) -> Spread | None:
     """Uniform."""
     return UNIFORM

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tlx.frontends.tensor_language.types import BOOL, F32, I8, I32, I64, ScalarType
 from tlx.frontends.tensor_language.work_items import (
     UNIFORM,
-    WorkItemValues,
+    Spread,
     binary_spread,
     cast_spread,
     certainly_varies,
@@ -53,11 +53,11 @@ SPREADS = st.one_of(
     st.sampled_from([lane_spread(SIZE, exact=True), lane_spread(SIZE, exact=False)]),
     st.lists(st.integers(-128, 127), min_size=SIZE, max_size=SIZE)
     .filter(lambda values: len(set(values)) > 1)
-    .map(lambda values: WorkItemValues(True, tuple(values))),
+    .map(lambda values: Spread(True, tuple(values))),
 )
 
 
-def values_of(spread: WorkItemValues, base: int) -> list[int]:
+def values_of(spread: Spread, base: int) -> list[int]:
     """The values of the work-items for some base, as 8-bit integers."""
     offsets = spread.offsets if len(spread.offsets) > 1 else spread.offsets * SIZE
     return [wrapped(o + (0 if spread.exact else base)) for o in offsets]
@@ -67,7 +67,7 @@ def wrapped(value: int) -> int:
     return (value + 128) % 256 - 128
 
 
-def assert_holds(spread: WorkItemValues | None, values: list[int]) -> None:
+def assert_holds(spread: Spread | None, values: list[int]) -> None:
     """Fail if the values are not what the spread says."""
     if spread is None:
         return
@@ -77,7 +77,7 @@ def assert_holds(spread: WorkItemValues | None, values: list[int]) -> None:
 
 
 @given(st.sampled_from(sorted(OPERATIONS)), SPREADS, SPREADS, st.integers(-128, 127), st.integers(-128, 127))
-def test_arithmetic(op: str, lhs: WorkItemValues, rhs: WorkItemValues, a: int, b: int) -> None:
+def test_arithmetic(op: str, lhs: Spread, rhs: Spread, a: int, b: int) -> None:
     left, right = values_of(lhs, a), values_of(rhs, b)
     if op in {"div", "rem"} and 0 in right:
         return
@@ -86,14 +86,14 @@ def test_arithmetic(op: str, lhs: WorkItemValues, rhs: WorkItemValues, a: int, b
 
 
 @given(st.sampled_from(sorted(COMPARISONS)), SPREADS, SPREADS, st.integers(-128, 127), st.integers(-128, 127))
-def test_comparisons(op: str, lhs: WorkItemValues, rhs: WorkItemValues, a: int, b: int) -> None:
+def test_comparisons(op: str, lhs: Spread, rhs: Spread, a: int, b: int) -> None:
     left, right = values_of(lhs, a), values_of(rhs, b)
     values = [int(COMPARISONS[op](x, y)) for x, y in zip(left, right, strict=True)]
     assert_holds(binary_spread(op, lhs, rhs, BOOL), values)
 
 
 @given(SPREADS, SPREADS, st.integers(1, 9), st.integers(-128, 127))
-def test_trip_counts(start: WorkItemValues, stop: WorkItemValues, step: int, base: int) -> None:
+def test_trip_counts(start: Spread, stop: Spread, step: int, base: int) -> None:
     counts = trip_counts(start, stop, constant_spread(step))
     if counts is None:
         assert not (start.exact and stop.exact)
@@ -117,11 +117,11 @@ def test_trip_counts_of_unknown_steps() -> None:
         (lane_spread(SIZE, exact=True), F32, None),
         (UNIFORM, F32, UNIFORM),
         (constant_spread(200), I8, UNIFORM),
-        (WorkItemValues(True, (0, 256)), I8, None),
+        (Spread(True, (0, 256)), I8, None),
         (None, I32, None),
     ],
 )
-def test_casts(spread: WorkItemValues | None, type_: ScalarType, expected: WorkItemValues | None) -> None:
+def test_casts(spread: Spread | None, type_: ScalarType, expected: Spread | None) -> None:
     assert cast_spread(spread, type_) == expected
 
 
