@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-    from tlx.api.call import ArgumentError as ArgumentError
+    from tlx.api.arguments import ArgumentError as ArgumentError
     from tlx.api.compiler import compile as compile  # noqa: A004 (its name is part of the interface)
     from tlx.api.validation import validate as validate
     from tlx.diagnostics import TlxError as TlxError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "ArgumentError": "tlx.api.call",
+    "ArgumentError": "tlx.api.arguments",
     "Graph": "tlx.graph",
     "Machine": "tlx.evaluate",
     "Options": "tlx.lower.options",

@@ -261,7 +261,12 @@ def size_text(size: int) -> str:
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """`; did you mean '...'?` with the `nearest` word; empty where none is near."""
     near = nearest(word, known, cutoff)
-    return f"; did you mean '{near}'?" if near else ""
+    return suggestion(f"'{near}'" if near else None)
+
+
+def suggestion(name: str | None) -> str:
+    """`; did you mean ...?`, which ends a message; empty without a name."""
+    return f"; did you mean {name}?" if name else ""
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:

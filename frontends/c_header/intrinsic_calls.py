@@ -214,10 +214,10 @@ def make_operations(module: Module, function: Function, tokens: dict[str, Tensor
     coercion = Coercion(module, function)
     for call in placeholder_calls(function):
         if call.placeholder.intrinsic.result != "token":
-            _Operation(call, coercion, tokens).rewrite()
+            _IntrinsicCall(call, coercion, tokens).rewrite()
 
 
-class _Operation:
+class _IntrinsicCall:
     """One call."""
 
     def __init__(self, call: PlaceholderCall, coercion: Coercion, tokens: dict[str, TensorToken]) -> None:

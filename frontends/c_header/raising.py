@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tlx.diagnostics import Note, Span, TlxWarning, VerifyError, warn
+from tlx.diagnostics import Note, Span, TlxWarning, VerifyError, suggestion, warn
 from tlx.frontends.c_header.calling_convention import pass_by_value
 from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, TensorToken, make_operations, make_tokens
@@ -33,7 +33,7 @@ from tlx.frontends.c_header.placeholders import (
 from tlx.frontends.c_header.token_flow import merge_tokens, unpack_tokens
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.parser.debug_locations import source_places
 from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.rewrite import uses
@@ -163,7 +163,7 @@ def _without_optnone(module: Module, group: str) -> str:
     name = f"#{max(numbers) + 1}"
     body = re.sub(r"\boptnone\s*", "", module.attribute_groups[group])
     module.attribute_groups[name] = body
-    module.items.append(Raw(f"\nattributes {name} = {{ {body} }}\n"))
+    module.items.append(UnparsedText(f"\nattributes {name} = {{ {body} }}\n"))
     return name
 
 
@@ -200,9 +200,8 @@ def _check_instruction(instruction: Instruction) -> None:
     if parse_placeholder(name) is None:
         near = nearest_placeholder(name)
         if near is not None:
-            raise VerifyError(
-                f"unknown tensor operation {symbol_name(name)}; did you mean {near}?", operand_span(instruction)
-            )
+            message = f"unknown tensor operation {symbol_name(name)}{suggestion(near)}"
+            raise VerifyError(message, operand_span(instruction))
     elif instruction.opcode != "call":
         message = f"{symbol_name(name)} is called where it might throw: declare it noexcept"
         raise VerifyError(message, operand_span(instruction))
@@ -218,16 +217,14 @@ def warn_of_unknown(module: Module) -> None:
                 continue
             seen.add(name)
             if parse_placeholder(name) is None:
-                near = nearest_placeholder(name)
-                advice = f"; did you mean {near}?" if near else ""
                 what = f"{symbol_name(name)} is neither a tensor operation nor defined here"
-                message = f"{what}: it is left to the linker{advice}"
+                message = f"{what}: it is left to the linker{suggestion(nearest_placeholder(name))}"
                 warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
 
 
 def _check_globals(module: Module) -> None:
     for item in module.items:
-        if not isinstance(item, Raw):
+        if not isinstance(item, UnparsedText):
             continue
         for line in re.finditer(r"(?m)^@[^\n;]+", item.text):
             for mention in _MENTIONED.finditer(line.group()):

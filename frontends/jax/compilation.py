@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.compiler import check_settings
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
@@ -71,7 +71,7 @@ def jit(
         )
     static = _Selection.of(function, static_argnums, static_argnames)
     donated = _Selection.of(function, donate_argnums, donate_argnames)
-    return Jitted(function, static, donated, target, settings)
+    return JitFunction(function, static, donated, target, settings)
 
 
 def lower(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
@@ -82,7 +82,7 @@ def lower(function: Callable[..., Any], *arguments: Any, **named: Any) -> str:
         *arguments: Its arguments; `jax.ShapeDtypeStruct` is enough for arrays.
         **named: Its arguments that are passed by name.
     """
-    jitted = function if isinstance(function, Jitted) else jit(function)
+    jitted = function if isinstance(function, JitFunction) else jit(function)
     return jitted.lower(*arguments, **named)
 
 
@@ -104,7 +104,7 @@ class _JaxGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
+class _CompiledSignature:
     """A function that is compiled for one signature; attributes as those of `_JaxGraph`."""
 
     code: GraphFunction
@@ -165,7 +165,7 @@ class _Selection:
         return {k + count if k < 0 else k for k in self.numbers}
 
 
-class Jitted:
+class JitFunction:
     """A function of JAX that TLX compiles; see `jit`."""
 
     def __init__(
@@ -185,7 +185,7 @@ class Jitted:
         self._donated = donated
         self._target = target
         self._settings = settings
-        self._compiled: dict[Hashable, _Compiled] = {}
+        self._compiled: dict[Hashable, _CompiledSignature] = {}
         self._compiling = RLock()
         self._flatten = jax.tree_util.tree_flatten
         self._tracer = jax.core.Tracer
@@ -247,10 +247,10 @@ class Jitted:
         leaves, tree = self._flatten((list(by_position.values()), by_name))
         return leaves, (tree, constants, tuple(map(_leaf_key, leaves)), self._config.jax_enable_x64)
 
-    def _compile(self, arguments: Sequence[Any], named: dict[str, Any]) -> _Compiled:
+    def _compile(self, arguments: Sequence[Any], named: dict[str, Any]) -> _CompiledSignature:
         graph = self._graph(arguments, named)
         code = graph.graph.compile(self._target, **self._settings)
-        return _Compiled(code, graph.inputs, graph.outputs, graph.tree)
+        return _CompiledSignature(code, graph.inputs, graph.outputs, graph.tree)
 
     def _graph(self, arguments: Sequence[Any], named: dict[str, Any]) -> _JaxGraph:
         """The function as a graph, by way of the portable artifact of `jax.export`."""

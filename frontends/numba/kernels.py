@@ -24,7 +24,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, unsupported_error
+from tlx.api.arguments import ArgumentError, unsupported_error
 from tlx.api.prototypes import prototypes
 from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import Source, Span, TlxError, UsageError, counted
@@ -224,7 +224,7 @@ class GraphKernel(Kernel):
         if not signatures:
             raise UsageError(f"tlx.numba: {name}: there is no signature: pass float32[8,16], ...", self._place)
         self._signatures = [parse_signature(text) for text in signatures]
-        self._traced: dict[tuple[int, str], _Traced] = {}
+        self._traced: dict[tuple[int, str], _TracedGraph] = {}
         for index, signature in enumerate(self._signatures):
             if len(signature.arguments) != len(parameters):
                 raise UsageError(
@@ -257,13 +257,13 @@ class GraphKernel(Kernel):
         """The TLX IR of a signature."""
         return self._program(index, "C" * len(self.parameters)).program.text
 
-    def _program(self, index: int, orders: str) -> _Traced:
+    def _program(self, index: int, orders: str) -> _TracedGraph:
         """The program of a signature, with the memory order of each argument: C, or F for Fortran's."""
         if (index, orders) not in self._traced:
             self._traced[index, orders] = self._trace(self._signatures[index], orders)
         return self._traced[index, orders]
 
-    def _trace(self, signature: Signature, orders: str) -> _Traced:
+    def _trace(self, signature: Signature, orders: str) -> _TracedGraph:
         g = Graph(self.name)
         values: list[Value] = []
         for name, type_, order in zip(self.parameters, signature.arguments, orders, strict=True):
@@ -298,7 +298,7 @@ class GraphKernel(Kernel):
         parameters = [("ptr", "")] * (len(g.inputs) + len(g.outputs))
         text = g.text().replace(f" {CONSTANT}", "")  # the weights become constants of the module
         program = Program(self.name, text, f"<graph {self.name}>", g.name, parameters, self._lowering, weights=weights)
-        return _Traced(program, results)
+        return _TracedGraph(program, results)
 
     def _function(self, types: Sequence[Any], outs: Sequence[Any]) -> Callable[..., Any]:
         problems = [self._mismatch(signature, types) for signature in self._signatures]
@@ -421,7 +421,7 @@ class GraphKernel(Kernel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Traced:
+class _TracedGraph:
     """A graph as a program, and the types of its results."""
 
     program: Program

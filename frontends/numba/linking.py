@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 import tlx
-from tlx.api.call import array_address
+from tlx.api.arguments import array_address
 from tlx.diagnostics import UsageError
 from tlx.llvm.loader import RUNTIME_FUNCTIONS, LoadedObject, runtime_object
 from tlx.llvm.verification import escape_nul, upgrade_ir
@@ -41,7 +41,7 @@ _ir: Any = importlib.import_module("llvmlite.ir")
 _LIBRARIES: Final = ("libm.so.6", "libgcc_s.so.1")
 
 
-class _Keyed(Protocol):
+class _KernelWithKeys(Protocol):
     """A kernel, whose programs have keys."""
 
     name: str
@@ -51,7 +51,7 @@ class _Keyed(Protocol):
         ...
 
 
-_LIVE: Final[weakref.WeakSet[_Keyed]] = weakref.WeakSet()
+_LIVE: Final[weakref.WeakSet[_KernelWithKeys]] = weakref.WeakSet()
 
 
 def numba_target() -> Target:
@@ -236,7 +236,7 @@ def _loaded(name: str, which: Any, key: str, needs_runtime: bool) -> LinkedProgr
     return LinkedProgram(name, which, key, needs_runtime)
 
 
-def register(kernel: _Keyed) -> None:
+def register(kernel: _KernelWithKeys) -> None:
     """Make a kernel known to the check of cached code, and LLVM able to assemble it in Numba's functions."""
     _binding.initialize_native_asmparser()  # for inline assembly, such as the system call that requests AMX tiles
     _LIVE.add(kernel)

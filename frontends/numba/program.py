@@ -213,14 +213,14 @@ def read_module(source: Module | str | os.PathLike[str], language: str, std: str
     Raises:
         TlxError: The file cannot be read, or is not in its language.
     """
-    reading = InputFormat(language, std)
+    input_format = InputFormat(language, std)
     if isinstance(source, Module):
         text, name = str(source), source.source.name
     elif isinstance(source, str) and ("\n" in source or "{" in source or not source):
-        text, name = files.assembly_of(source, "<string>", "none", reading), "<string>"
+        text, name = files.assembly_of(source, "<string>", "none", input_format), "<string>"
     else:
         path = os.fspath(source)
-        text, name = files.ir_of(files.read_bytes(path), path, "none", reading), files.ir_name(path, reading)
+        text, name = files.ir_of(files.read_bytes(path), path, "none", input_format), files.ir_name(path, input_format)
     text = str(raise_front_ends(parse(text, name)))
     verify(parse(text, name))
     return parse(text, name)

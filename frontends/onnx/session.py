@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import numpy as np
 
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.compiler import check_settings
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
@@ -47,7 +47,7 @@ class NodeArg:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedModel:
     """A model as a graph for some shapes.
 
     Attributes:
@@ -128,7 +128,7 @@ class InferenceSession:
         given = {name: tuple(shape) for name, shape in (shapes or {}).items()}
         self._check_names(given, [i.name for i in self._inputs], "shapes")
         self._shapes = {i.name: self._fixed(i, given.get(i.name)) for i in self._inputs}
-        self._compiled: dict[tuple[Shape, ...], _Compiled] = {}
+        self._compiled: dict[tuple[Shape, ...], _CompiledModel] = {}
         self._lock = threading.Lock()
         fixed = [shape for shape in self._shapes.values() if shape is not None]
         if len(fixed) == len(self._shapes) and not lazy:
@@ -172,7 +172,7 @@ class InferenceSession:
         results = dict(zip(names, compiled(arrays, order), strict=True))
         return [results[name] for name in wanted]
 
-    def translate(self, shapes: Sequence[Shape] | None = None) -> Translated:
+    def translate(self, shapes: Sequence[Shape] | None = None) -> TranslatedModel:
         """The model as a graph, for the shapes of the inputs, or those that are fixed."""
         known = [self._shapes[i.name] for i in self._inputs] if shapes is None else list(shapes)
         graph = Graph(self._model.graph.name or "model")
@@ -198,7 +198,7 @@ class InferenceSession:
             if isinstance(result, Value):
                 graph.output(result, argument.name)
         known_outputs = tuple(None if isinstance(result, Value) else result for result in results)
-        return Translated(graph, tuple(parameters), known_outputs)
+        return TranslatedModel(graph, tuple(parameters), known_outputs)
 
     def _declared(self, graph: Graph, argument: Argument, shape: Shape) -> Tensor:
         dtype = argument.dtype
@@ -208,7 +208,7 @@ class InferenceSession:
             raise UsageError(f"input '{argument.name}' has shape {shape}: at most 2^31 elements are supported")
         return graph.parameter(argument.name, shape, dtype) if 0 not in shape else np.empty(shape, dtype)
 
-    def _compiled_for(self, shapes: tuple[Shape, ...]) -> _Compiled:
+    def _compiled_for(self, shapes: tuple[Shape, ...]) -> _CompiledModel:
         found = self._compiled.get(shapes)
         if found is None:
             with self._lock:
@@ -217,12 +217,12 @@ class InferenceSession:
                     found = self._compiled[shapes] = self._compile(shapes)
         return found
 
-    def _compile(self, shapes: tuple[Shape, ...]) -> _Compiled:
+    def _compile(self, shapes: tuple[Shape, ...]) -> _CompiledModel:
         translated = self.translate(shapes)
         if translated.is_known:
-            return _Compiled(translated, None)
+            return _CompiledModel(translated, None)
         try:
-            return _Compiled(translated, translated.graph.compile(**self._settings))
+            return _CompiledModel(translated, translated.graph.compile(**self._settings))
         except TlxError as error:
             if error.span is None:
                 raise
@@ -271,10 +271,10 @@ class InferenceSession:
         return ", ".join(f"{i.name}: {i.type}" for i in self._inputs)
 
 
-class _Compiled:
+class _CompiledModel:
     """A compiled model: arrays in, arrays out."""
 
-    def __init__(self, translated: Translated, function: GraphFunction | None) -> None:
+    def __init__(self, translated: TranslatedModel, function: GraphFunction | None) -> None:
         self._translated = translated
         self._function = function
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.operations.attributes import check_function_attributes, check_parameter_attributes
-from tlx.frontends.tensor_language.operations.context import Context, Frame
+from tlx.frontends.tensor_language.operations.context import Context, OpenRegion
 from tlx.frontends.tensor_language.operations.core import RegionKind
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Parameter, Program, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, MemrefType, Type
@@ -105,7 +105,7 @@ class _SingleInstruction(Context):
 
     def __init__(self, reports: Reports) -> None:
         super().__init__(reports)
-        self.frame = Frame("spmd", converged=False)
+        self.frame = OpenRegion("spmd", converged=False)
 
     def region(self, region: Region, owner: Instruction, **_more: Any) -> None:
         """Do nothing."""

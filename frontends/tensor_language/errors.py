@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tlx.diagnostics import Note, Span, TlxError, nearest
+from tlx import diagnostics
+from tlx.diagnostics import Note, Span, TlxError, suggestion
 from tlx.frontends.tensor_language.syntax.nodes import Name
 
 LIMIT: Final = 50  # errors shown of one text
@@ -54,8 +55,8 @@ class Reports:
         """
         notes = () if closed is None else (Note("declared here, in a region that has closed", closed),)
         near = "" if closed is not None or name.text.isdigit() or len(self.errors) >= LIMIT else _near(name, visible)
-        what = near or "define it above, in this or an enclosing region"
-        self.add(f"{name} is not defined here: {what}", name.span, *notes)
+        remedy = near or ": define it above, in this or an enclosing region"
+        self.add(f"{name} is not defined here{remedy}", name.span, *notes)
 
     def finish(self) -> None:
         """Raise the errors that were collected.
@@ -68,7 +69,7 @@ class Reports:
 
 
 def _near(name: Name, visible: Iterable[str]) -> str:
-    """The name that may have been meant, among the most recent ones of similar length."""
+    """`; did you mean '%...'?` with one of the most recent names of similar length."""
     alike = [f"%{v}" for v in visible if not v.isdigit() and abs(len(v) - len(name.text)) <= _LONGER]
     return did_you_mean(str(name), alike[-_COMPARED:]) if len(name.text) > 1 else ""
 
@@ -92,10 +93,7 @@ _SYNONYMS: Final = {  # names of the modifiers in LLVM and elsewhere
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean '...'?`, or nothing if no word is similar."""
+    """`; did you mean '...'?` with a similar word, or with a modifier that has another name in LLVM."""
     known = tuple(known)
-    near = nearest(word, known)
     synonym = "." * word.startswith(".") + _SYNONYMS.get(word.lower().lstrip("."), "")
-    if near is None and synonym in known:
-        near = synonym
-    return f"did you mean '{near}'?" if near else ""
+    return diagnostics.did_you_mean(word, known) or suggestion(f"'{synonym}'" if synonym in known else None)

@@ -52,7 +52,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from tlx.frontends.tensor_language.analysis import parameter_uses
+from tlx.frontends.tensor_language.analysis.uses import parameter_uses
 from tlx.frontends.tensor_language.syntax.nodes import GROUPS_WITHOUT_SIZE, Function, Program
 from tlx.frontends.tensor_language.types import I64, Extent, GroupType, MemrefType, ScalarType, Type
 

@@ -78,7 +78,7 @@ def emitted(
 ) -> Module:
     """The TLX IR of a syntax tree, which is checked first; see `translate`."""
     from tlx.diagnostics import UsageError
-    from tlx.frontends.tensor_language.analysis import warn_of_barriers
+    from tlx.frontends.tensor_language.analysis.divergence import warn_of_barriers
     from tlx.frontends.tensor_language.emit.kernel import emit_program
 
     if isinstance(threads, str) and threads not in THREADS:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.module import Raw
+from tlx.ir.module import UnparsedText
 from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
@@ -112,7 +112,7 @@ def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -
         name = signature.partition(" ")[2].partition("(")[0]
         if f"{name}(" not in text:  # of another version, or the program's own
             head = " ".join(filter(None, ("define weak hidden", signature, "nounwind", attributes)))
-            module.append(Raw(f"\n\n{head} {{\n  {body}\n}}"))
+            module.append(UnparsedText(f"\n\n{head} {{\n  {body}\n}}"))
 
 
 TARGET: Final = _of_length(

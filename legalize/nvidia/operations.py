@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.module import Raw
+from tlx.ir.module import UnparsedText
 from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, PTR, VOID, PointerType, StructType, Type, VectorType
-from tlx.ir.values import Keyword, Text, Value, const_int
+from tlx.ir.values import Keyword, OpaqueConstant, Value, const_int
 from tlx.target.grid_unit import BlockShape, FragmentProduct
 from tlx.target.hardware import FloatEstimates, Sign
 
@@ -37,8 +37,8 @@ class NvidiaOperations:
     def declare(self, module: Module) -> None:
         """Declare the dynamic shared memory."""
         text = f"\n\n@{SHARED} = external addrspace({SHARED_SPACE}) global [0 x i8], align 1024\n"
-        if not any(isinstance(item, Raw) and f"@{SHARED} =" in item.text for item in module.items):
-            module.append(Raw(text))
+        if not any(isinstance(item, UnparsedText) and f"@{SHARED} =" in item.text for item in module.items):
+            module.append(UnparsedText(text))
             module.global_names.taken.add(SHARED)
 
     def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
@@ -59,7 +59,7 @@ class NvidiaOperations:
             for number, (kernel, (name, value)) in enumerate(facts, first)
         ]
         nodes = ", ".join(f"!{first + k}" for k in range(len(facts)))
-        module.append(Raw("\n\n" + "\n".join([*lines, f"!nvvm.annotations = !{{{nodes}}}"]) + "\n"))
+        module.append(UnparsedText("\n\n" + "\n".join([*lines, f"!nvvm.annotations = !{{{nodes}}}"]) + "\n"))
 
     def thread(self, b: Builder) -> Value:
         """%tid.x."""
@@ -71,7 +71,7 @@ class NvidiaOperations:
 
     def shared(self, b: Builder) -> Value:
         """The address of the dynamic shared memory, as a generic pointer, whose space LLVM infers."""
-        pointer = Text(PointerType(None, SHARED_SPACE), f"@{SHARED}")
+        pointer = OpaqueConstant(PointerType(None, SHARED_SPACE), f"@{SHARED}")
         return b.cast("addrspacecast", pointer, PointerType(None, 0), "shared")
 
     def barrier(self, b: Builder) -> None:
@@ -169,9 +169,9 @@ def assembly(b: Builder, text: str, constraints: str, type_: Type, operands: Seq
     """Inline PTX, which returns a value of some type."""
     spelled = f'asm sideeffect "{text}", "{constraints}"'
     body = f"call {type_} {spelled}({', '.join(operand.typed for operand in operands)}) convergent"
-    call = b.emit("call", type_, [Text(PTR, spelled), *operands], body)
+    call = b.emit("call", type_, [OpaqueConstant(PTR, spelled), *operands], body)
     call.arg_attributes = ("",) * len(operands)
-    return call.value if type_ != VOID else Text(VOID, "")
+    return call.value if type_ != VOID else OpaqueConstant(VOID, "")
 
 
 def _mma(

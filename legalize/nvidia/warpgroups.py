@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import FLOAT, I32, I64, VOID, PointerType, StructType
 from tlx.ir.values import Value, const_int
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
-from tlx.legalize.nvidia.register_operands import multiply_from_registers
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
 from tlx.target.hardware import Sign
 
@@ -43,6 +42,8 @@ _FREE: Final = ("bfloat", "half")
 _RATE: Final = 4096
 """Products of bytes in a cycle of a multiprocessor."""
 _SUMS: Final = {"float": "f32", "i32": "s32"}
+_FRAGMENT: Final = 4
+"""Registers of a fragment of A, which a thread holds for each step."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,22 @@ class WarpgroupOperations:
         rhs: Sequence[SharedOperand],
         columns: int,
     ) -> list[Value]:
-        """wgmma.mma_async with A in registers."""
-        descriptors = [_descriptor(b, operand) for operand in rhs]
-        return multiply_from_registers(b, product, acc, lhs, descriptors, (columns, rhs[0].k_lines))
+        """wgmma.mma_async with A of bfloat or half in registers, as one group."""
+        count, element = len(acc), _TYPES[product.lhs]
+        sums = ", ".join(f"${k}" for k in range(count))
+        name = f"wgmma.mma_async.sync.aligned.m{product.rows}n{columns}k{product.depth}.f32.{element}.{element}"
+        lines, operands = ["wgmma.fence.sync.aligned;"], list(acc)
+        constraints = [*["=f"] * count, *map(str, range(count))]
+        for registers, operand in zip(lhs, rhs, strict=True):
+            first = count + len(operands)
+            fragment = ", ".join(f"${first + k}" for k in range(_FRAGMENT))
+            lines.append(f"{name} {{{sums}}}, {{{fragment}}}, ${first + _FRAGMENT}, 1, 1, 1, {int(rhs[0].k_lines)};")
+            operands += [*registers, _descriptor(b, operand)]
+            constraints += [*["r"] * _FRAGMENT, "l"]
+        lines.append("wgmma.commit_group.sync.aligned;")
+        type_ = StructType((FLOAT,) * count)
+        results = assembly(b, "\\0A".join(lines), ",".join([*constraints, "~{memory}"]), type_, operands)
+        return [extract(b, results, k, FLOAT) for k in range(count)]
 
     def wait(self, b: Builder) -> None:
         """wgmma.wait_group of all but the last group."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.module import Raw
+from tlx.ir.module import UnparsedText
 from tlx.ir.types import I64, ArrayType, FunctionType
 from tlx.ir.values import Global, Value, const_int
 from tlx.target.detection import HWCAP, FeatureBit, FeatureDetector, auxiliary_word
@@ -85,7 +85,7 @@ define internal i64 @{name}() noinline nounwind "target-features"="+v" {{
 }}"""
     if "@llvm.vscale.i64()" not in b.module.raw_text():
         text += "\n\ndeclare i64 @llvm.vscale.i64()"
-    b.module.append(Raw(text))
+    b.module.append(UnparsedText(text))
     type_ = FunctionType(I64, ())
     granules = b.call(Global(b.pointer(type_), name), type_, [], "granules").value
     return b.icmp("uge", granules, version.vector_bytes // _GRANULE_BYTES)

@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayType, FunctionType, VectorType
-from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
+from tlx.ir.values import ConstInt, Global, Local, OpaqueConstant, Value, const_int
 from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.avx512 import TARGET as AVX512
 from tlx.legalize.x86.conversions import saturate_in_float
@@ -321,7 +321,7 @@ def _is_harmless(callee: Value) -> bool:
     from tlx.lower.memory.allocation import ALLOCATORS
 
     if not isinstance(callee, Global):
-        return isinstance(callee, Text) and callee.spelling.startswith(_NO_ASSEMBLY)
+        return isinstance(callee, OpaqueConstant) and callee.spelling.startswith(_NO_ASSEMBLY)
     name = callee.name
     uses_tiles = name.startswith(_TILE_STEMS) and not name.endswith(_INTERNAL)
     return name in ALLOCATORS or (name.startswith("llvm.") and not uses_tiles)
@@ -538,7 +538,7 @@ def _configuration(module: Module, shapes: dict[int, Shape], configurations: dic
         name = module.global_names.fresh(_NAME)
         text = "".join(f"\\{byte:02X}" for byte in key)
         type_ = ArrayType(_CONFIGURATION_BYTES, I8)
-        module.append(Raw(f'\n\n@{name} = private unnamed_addr constant {type_} c"{text}", align 64'))
+        module.append(UnparsedText(f'\n\n@{name} = private unnamed_addr constant {type_} c"{text}", align 64'))
         configurations[key] = Global(module.pointer_to(type_), name)
     return configurations[key]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import UsageError
 from tlx.ir.types import I32, I64, PTR, StructType
-from tlx.ir.values import ConstInt, Text, const_int
+from tlx.ir.values import ConstInt, OpaqueConstant, const_int
 from tlx.legalize.x86.host import CPUID_BITS, REGISTERS, XCR0_TILES, CpuidBit
 from tlx.target.hardware import Processor
 
@@ -196,7 +196,7 @@ def _has_permission(b: Builder) -> Value:
 
 def _arch_prctl(b: Builder, code: int, argument: Value, name: str = "answer") -> Value:
     number, operation = const_int(I64, 158), const_int(I64, code)
-    operands = [Text(PTR, _ARCH_PRCTL), number, operation, argument]
+    operands = [OpaqueConstant(PTR, _ARCH_PRCTL), number, operation, argument]
     body = f"call i64 {_ARCH_PRCTL}({number.typed}, {operation.typed}, {argument.typed})"
     instruction = b.emit("call", I64, operands, body, name)
     instruction.arg_attributes = ("",) * 3
@@ -211,7 +211,7 @@ def _asm(b: Builder, asm: str, results: int, numbers: Sequence[int]) -> Value:
     type_ = StructType((I32,) * results)
     arguments = [const_int(I32, number) for number in numbers]
     body = f"call {type_} {asm}({', '.join(a.typed for a in arguments)})"
-    instruction = b.emit("call", type_, [Text(PTR, asm), *arguments], body, "words")
+    instruction = b.emit("call", type_, [OpaqueConstant(PTR, asm), *arguments], body, "words")
     instruction.arg_attributes = ("",) * len(arguments)
     return instruction.value
 

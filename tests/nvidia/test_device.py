@@ -9,7 +9,7 @@ import pytest
 import tlx
 from tests.nvidia.programs import broadcast, function, normal, reduction, tensor, typed
 from tests.nvidia.test_products import matmul
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 
 pytestmark = pytest.mark.nvidia
 M, N, K = 300, 200, 136

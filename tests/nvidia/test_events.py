@@ -13,7 +13,7 @@ import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import integers, lowered, with_grids
 from tests.nvidia.test_products import matmul
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.device.streams import event_handles
 
 SHAPE = 32, 32

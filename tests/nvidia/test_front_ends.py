@@ -14,7 +14,7 @@ import tlx
 from tests.nvidia import on_emulator
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import Array, integers, normal, with_grids
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.frontends.tensor_language.runtime import kernels as runtime

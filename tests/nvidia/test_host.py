@@ -8,7 +8,7 @@ import pytest
 
 import tlx
 from tests.nvidia.programs import Array, function, integers, lowered, normal, reduction, tensor, typed
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.device.functions import DeviceFunction
 from tlx.diagnostics import LoweringError, UsageError
 from tlx.target.launches import table_of

@@ -18,7 +18,7 @@ from tests.nvidia.emulator import COMPILER, EmulatedDevice
 from tests.nvidia.programs import lowered, with_grids
 from tests.semantics.dynamic.programs import Program
 from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, expected
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.compiler import CompiledModule
 from tlx.api.device import modules
 from tlx.api.device.functions import SizedFunction

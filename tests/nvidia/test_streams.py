@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.nvidia.test_target import driver_with_contexts, recorded
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.signatures import Parameter, Prototype

@@ -21,7 +21,7 @@ from tests.nvidia.programs import function, lowered, normal, tensor, typed, with
 from tests.nvidia.test_attention import attention
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.signatures import Prototype

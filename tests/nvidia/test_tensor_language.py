@@ -16,7 +16,7 @@ from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
 from tests.nvidia.test_target import assembled
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import OwnedArray
 from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl

@@ -13,7 +13,7 @@ import pytest
 import tlx
 from tests.tools import quick, require_processor, runs
 from tlx.evaluate import Machine
-from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.check import CheckSettings, check_program
 from tlx.fuzz.generation.programs import RandomProgram
 from tlx.fuzz.worker import Request
 from tlx.intrinsics.numpy_types import Array
@@ -50,7 +50,7 @@ def test_random_programs(profile: str, target: str, seeds: range) -> None:
     require_processor(target)
     checked = 0
     for seed in seeds:
-        check = Check(target, evaluate=profile != "any", variant=seed)
+        check = CheckSettings(target, evaluate=profile != "any", variant=seed)
         made = Request(profile, seed, check).program()
         assert isinstance(made, RandomProgram)
         module, count = parted(made.text)

@@ -3,6 +3,7 @@
 compiler    `tlx.compile`
 cache       compiled code on disk
 cache_key   the key of a compilation there: all that determines its result
+arguments   the arguments of machine code, checked against its parameters
 call        calls of machine code with numpy arrays
 wrappers    functions that take in memory what cannot be passed from outside
 device      functions whose kernels run on a device

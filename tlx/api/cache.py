@@ -61,7 +61,7 @@ CacheSetting = bool | str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """What a cache holds: its entries, their bytes, and how many bytes they may have."""
+    """The contents of a cache: the number of entries, their size in bytes, and the limit of that size."""
 
     directory: Path
     entries: int
@@ -80,12 +80,12 @@ class _File:
 
     @property
     def is_removable(self) -> bool:
-        """Whether no process is writing it: it is an entry, or old."""
+        """Whether it may be removed: it is a complete entry, or a temporary file too old to be still written."""
         return self.is_entry or self.used < time.time() - _ABANDONED
 
 
 class DiskCache:
-    """A directory of entries, which any number of processes use at a time.
+    """A directory of entries, which any number of processes may use concurrently.
 
     Args:
         directory: The directory; None for the one that `TLX_CACHE_DIR` names, or `tlx/code` in the user's cache.
@@ -212,11 +212,11 @@ class CacheInput:
     name: str
 
     def dumps(self, value: object) -> bytes:
-        """A value with spans as bytes, which hold neither the input's name nor its text."""
+        """Serialise a value with spans, without the name and the text of the input."""
         return self.compress(_dumped(value, self.name, self.data))
 
     def loads(self, data: bytes) -> Any:
-        """The value that `dumps` was given; its spans name this input."""
+        """Deserialise what `dumps` wrote; the spans refer to this input."""
         return _SourceUnpickler(io.BytesIO(zlib.decompress(data)), self.name, self.data).load()
 
     @staticmethod
@@ -252,7 +252,7 @@ class CacheEntry:
 
     @cached_property
     def found(self) -> list[bytes] | None:
-        """The result, if the cache holds it; its remarks go to the options, and its warnings are given again."""
+        """The result if it is cached; its remarks are added to those of the options, its warnings are issued again."""
         sections = self._cache.load(self._key) if self._key is not None else None
         if sections is None:
             return None
@@ -336,7 +336,7 @@ def default_directory() -> Path:
 
 
 def size_limit() -> int:
-    """Bytes that all entries may have together: `TLX_CACHE_SIZE`, such as 500M, or 1 GiB.
+    """Limit of the total size of the entries in bytes: `TLX_CACHE_SIZE`, such as 500M; 1 GiB by default.
 
     Raises:
         UsageError: The variable is no size.

@@ -43,7 +43,7 @@ _SIDE_EFFECTS: Final = ("knobs", "print_after", "remarks")
 
 
 class UncacheableError(Exception):
-    """The result of a compilation depends on something that has no lasting name."""
+    """The result of a compilation depends on something that a key cannot describe."""
 
 
 def cache_key(text: bytes, target: Target | str, options: Options, others: Mapping[str, Any]) -> str | None:

@@ -177,9 +177,9 @@ def compile(  # noqa: A001 (tlx.compile is the name)
             value is invalid.
     """
     _check_types(target, opt_level=opt_level, options=options, libraries=libraries, cache=cache)
-    reading = InputFormat(language, std)
+    input_format = InputFormat(language, std)
     options = (options or Options()).updated(**settings)
-    compilation = Compilation(SourceInput.of(source, reading), reading, target, options, opt_level, entry)
+    compilation = Compilation(SourceInput.of(source, input_format), input_format, target, options, opt_level, entry)
     disk = DiskCache.of(cache)
     cached = None if disk is None else _CachedCode(compilation, disk)
     code = cached and cached.found_by_name()
@@ -197,7 +197,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
 
 
 def check_settings(target: Target | str, settings: Mapping[str, Any]) -> None:
-    """Check the target and the further arguments of `compile` before there is a module.
+    """Check the target and the other arguments of `compile` before the module is read.
 
     Raises:
         UsageError: There is no such target or option, or an option does not take its value.
@@ -323,7 +323,7 @@ class _CachedCode:
         source = self._compilation.source
         suffix = None if source.path is None else os.path.splitext(source.path)[1]  # noqa: PTH122 (a path with a NUL)
         others = {"result": "object", "level": self._compilation.opt_level, "suffix": suffix}
-        others |= {"module": source.is_module, "reading": self._compilation.reading}
+        others |= {"module": source.is_module, "input_format": self._compilation.input_format}
         return CacheEntry(self._cache, self._input, target, self._compilation.options, others)
 
     def _code(self, sections: Sequence[bytes]) -> _Code:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, checked_argument, empty_result
+from tlx.api.arguments import ArgumentError, checked_argument, empty_result
 from tlx.api.compiler import FunctionNamespace
 from tlx.api.files import FORMAT_BY_NAME
 from tlx.api.lowering import Compilation, LoweredSource, SourceInput, lower_source, refused_functions
@@ -99,7 +99,7 @@ class EmulatedFunction:
     call_prepared = __call__
 
     def call_guarded(self, arguments: Sequence[Any], guard: Guard = "before") -> tuple[Any, list[bool]]:
-        """Call the function with its arrays beside inaccessible pages.
+        """Call the function with its arrays next to inaccessible pages, so that an access beyond their ends faults.
 
         Args:
             arguments: The arguments.

@@ -50,7 +50,7 @@ def display_name(path: str) -> str:
 
 
 def file_size(path: str) -> int:
-    """Bytes in a file; 0 where that is not known before it is read."""
+    """Size of a file in bytes; 0 if it is only known once the file has been read."""
     try:
         return 0 if path == "-" else Path(path).stat().st_size
     except (OSError, ValueError):
@@ -90,22 +90,24 @@ class InputFormat:
 FORMAT_BY_NAME: Final = InputFormat()
 
 
-def read_ir(path: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+def read_ir(path: str, threads: Threads | GridUnit = "none", input_format: InputFormat = FORMAT_BY_NAME) -> str:
     """The LLVM assembly in a file; bitcode is disassembled, languages of front ends are translated.
 
     Args:
         path: The file.
         threads: What runs the work-groups of a front end's language.
-        reading: The file's language.
+        input_format: The file's language.
 
     Raises:
         UsageError: The file cannot be read, is neither UTF-8 text nor valid bitcode, or the language is unknown.
         TlxError: A front end rejects it.
     """
-    return ir_of(read_bytes(path), path, threads, reading)
+    return ir_of(read_bytes(path), path, threads, input_format)
 
 
-def ir_of(data: bytes, path: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+def ir_of(
+    data: bytes, path: str, threads: Threads | GridUnit = "none", input_format: InputFormat = FORMAT_BY_NAME
+) -> str:
     """The LLVM assembly in the contents of a file; see `read_ir`.
 
     Raises:
@@ -113,7 +115,7 @@ def ir_of(data: bytes, path: str, threads: Threads | GridUnit = "none", reading:
         TlxError: A front end rejects them.
     """
     name = display_name(path)
-    if (translated := translation(data, path, threads, reading)) is not None:
+    if (translated := translation(data, path, threads, input_format)) is not None:
         return str(translated)
     if data.startswith(_BITCODE):
         from tlx.llvm.verification import disassemble
@@ -125,24 +127,24 @@ def ir_of(data: bytes, path: str, threads: Threads | GridUnit = "none", reading:
 
 
 def assembly_of(
-    text: str, name: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME
+    text: str, name: str, threads: Threads | GridUnit = "none", input_format: InputFormat = FORMAT_BY_NAME
 ) -> str:
-    """The LLVM assembly of a text: the text itself unless `reading` names a front end's language.
+    """The LLVM assembly of a text: the text itself unless `input_format` names a front end's language.
 
     Raises:
         UsageError: The language is unknown, or the text is clearly in another one.
         TlxError: A front end rejects it.
     """
-    if (front_end := _front_end("-", b"", reading)) is not None:
+    if (front_end := _front_end("-", b"", input_format)) is not None:
         if hasattr(front_end, "READ"):
             return str(front_end.READ(text.encode(), name))
-        return str(_translated(front_end, text, name, threads, reading))
+        return str(_translated(front_end, text, name, threads, input_format))
     _check_assembly(text, name)
     return text
 
 
 def translation(
-    data: bytes, path: str, threads: Threads | GridUnit = "none", reading: InputFormat = FORMAT_BY_NAME
+    data: bytes, path: str, threads: Threads | GridUnit = "none", input_format: InputFormat = FORMAT_BY_NAME
 ) -> object | None:
     """What a front end makes of the contents of a file; None if they are LLVM IR.
 
@@ -152,16 +154,16 @@ def translation(
         UsageError: The contents are not UTF-8 text where they should be, or the language is unknown.
         TlxError: The front end rejects them.
     """
-    front_end, name = _front_end(path, data, reading), display_name(path)
+    front_end, name = _front_end(path, data, input_format), display_name(path)
     if front_end is None:
         return None
     if hasattr(front_end, "READ"):
         return front_end.READ(data, name)
-    return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
+    return _translated(front_end, decode(data, name, hint=""), name, threads, input_format)
 
 
 def translation_except(
-    language: str, data: bytes, path: str, threads: Threads | GridUnit, reading: InputFormat = FORMAT_BY_NAME
+    language: str, data: bytes, path: str, threads: Threads | GridUnit, input_format: InputFormat = FORMAT_BY_NAME
 ) -> str | None:
     """The TLX IR of a file in any language but this one, or of a model; None if it is in this one, or LLVM IR.
 
@@ -169,16 +171,16 @@ def translation_except(
         UsageError: The language is unknown.
         TlxError: The front end rejects the file.
     """
-    front_end = _front_end(path, data, reading)
+    front_end = _front_end(path, data, input_format)
     if front_end is None or language == front_end.LANGUAGE:
         return None
-    return str(translation(data, path, threads, reading))
+    return str(translation(data, path, threads, input_format))
 
 
-def ir_name(path: str, reading: InputFormat = FORMAT_BY_NAME) -> str:
+def ir_name(path: str, input_format: InputFormat = FORMAT_BY_NAME) -> str:
     """The name in diagnostics of the LLVM assembly that `read_ir` returns."""
     name = display_name(path)
-    return name if _front_end(path, None, reading) is None else f"{name} (translated)"
+    return name if _front_end(path, None, input_format) is None else f"{name} (translated)"
 
 
 def check_translatable(text: str, name: str, language: str) -> None:
@@ -198,40 +200,40 @@ def _first_word(text: str) -> str:
     return (match and match[1]) or ""
 
 
-def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleType | None:
+def _front_end(path: str, data: bytes | None, input_format: InputFormat) -> ModuleType | None:
     """The front end that turns a file into LLVM assembly; None if it is LLVM IR.
 
     Args:
         path: The file; `-` for an input without an extension.
         data: Its contents; None to read them if the extension is not enough.
-        reading: The user's choice of language.
+        input_format: The user's choice of language.
 
     Raises:
         UsageError: The language or its version is unknown.
     """
     suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is reported later)
-    if suffix in _ASSEMBLY and reading == FORMAT_BY_NAME:
+    if suffix in _ASSEMBLY and input_format == FORMAT_BY_NAME:
         return None
     from tlx.lower.pipeline import front_ends
 
     translators = [f for f in front_ends() if hasattr(f, "LANGUAGE")]
-    if reading.std and all(reading.std not in f.STANDARDS for f in translators):
+    if input_format.std and all(input_format.std not in f.STANDARDS for f in translators):
         known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators if f.STANDARDS)
-        raise UsageError(f"unknown version '{reading.std}'; choose from {known}")
-    if reading.language:
-        front_end = next((f for f in translators if reading.language == f.LANGUAGE), None)
-        if front_end is None and reading.language not in _LLVM:
+        raise UsageError(f"unknown version '{input_format.std}'; choose from {known}")
+    if input_format.language:
+        front_end = next((f for f in translators if input_format.language == f.LANGUAGE), None)
+        if front_end is None and input_format.language not in _LLVM:
             known = ", ".join([*_LLVM, *(f.LANGUAGE for f in translators)])
-            raise UsageError(f"unknown language '{reading.language}'; choose from {known}")
+            raise UsageError(f"unknown language '{input_format.language}'; choose from {known}")
     elif suffix == "":
-        front_end = next((f for f in translators if reading.std in f.STANDARDS), None)
+        front_end = next((f for f in translators if input_format.std in f.STANDARDS), None)
     else:
         front_end = next((f for f in translators if suffix in f.SUFFIXES), None)
         if front_end is not None and suffix in _SHARED and _is_llvm(_head(path) if data is None else data):
             front_end = None
-    if reading.std and (front_end is None or reading.std not in front_end.STANDARDS):
+    if input_format.std and (front_end is None or input_format.std not in front_end.STANDARDS):
         language = "LLVM IR" if front_end is None else front_end.TITLE
-        raise UsageError(f"there is no version '{reading.std}' of {language}", name=display_name(path))
+        raise UsageError(f"there is no version '{input_format.std}' of {language}", name=display_name(path))
     return front_end
 
 
@@ -247,10 +249,10 @@ def _head(path: str) -> bytes:
 
 
 def _translated(
-    front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, reading: InputFormat
+    front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, input_format: InputFormat
 ) -> object:
     check_translatable(text, name, front_end.TITLE)
-    return front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1])
+    return front_end.TRANSLATE(text, name, threads, input_format.std or front_end.STANDARDS[-1])
 
 
 def _check_assembly(text: str, name: str) -> None:

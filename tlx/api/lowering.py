@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from tlx.api import files
-from tlx.api.call import unsupported_error
+from tlx.api.arguments import unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Prototype, symbol_name
 from tlx.diagnostics import UsageError
@@ -38,32 +38,32 @@ class SourceInput:
     is_module: bool = False
 
     @classmethod
-    def of(cls, source: Module | str | os.PathLike[str], reading: InputFormat) -> SourceInput:
+    def of(cls, source: Module | str | os.PathLike[str], input_format: InputFormat) -> SourceInput:
         """The input for a source that `tlx.compile` takes.
 
         Raises:
             UsageError: It is of another type, or a file that cannot be read.
         """
         if isinstance(source, str) and ("\n" in source or "{" in source or not source):
-            translated = files.ir_name("-", reading) != files.ir_name("-")
+            translated = files.ir_name("-", input_format) != files.ir_name("-")
             return cls(f"<string>{' (translated)' * translated}", None, source)
         if isinstance(source, str | os.PathLike):
             path = os.fspath(source)
-            return cls(files.ir_name(path, reading), path, files.read_bytes(path))
+            return cls(files.ir_name(path, input_format), path, files.read_bytes(path))
         from tlx.ir.module import Module
 
         if not isinstance(cast("object", source), Module):
             raise UsageError(f"tlx.compile takes a module, a text or a path, got {type(source).__name__}")
-        if reading != FORMAT_BY_NAME:
+        if input_format != FORMAT_BY_NAME:
             raise UsageError("a module is LLVM IR: language and std apply to texts and files only")
         return cls(source.source.name, None, str(source), is_module=True)
 
-    def text(self, threads: openmp.Threads | GridUnit, reading: InputFormat) -> str:
+    def text(self, threads: openmp.Threads | GridUnit, input_format: InputFormat) -> str:
         """The input as LLVM IR; `threads` runs the work-groups of other languages."""
         if self.path is not None:
-            return files.ir_of(cast("bytes", self.contents), self.path, threads, reading)
+            return files.ir_of(cast("bytes", self.contents), self.path, threads, input_format)
         text = cast("str", self.contents)
-        return text if self.is_module else files.assembly_of(text, "<string>", threads, reading)
+        return text if self.is_module else files.assembly_of(text, "<string>", threads, input_format)
 
     @property
     def data(self) -> bytes:
@@ -77,7 +77,7 @@ class Compilation:
 
     Attributes:
         source: The input.
-        reading: The language that it is read as.
+        input_format: The language that it is read as.
         target: The machine to aim at.
         options: Options of the lowering.
         opt_level: LLVM's optimisation level, 0 to 3.
@@ -85,7 +85,7 @@ class Compilation:
     """
 
     source: SourceInput
-    reading: InputFormat
+    input_format: InputFormat
     target: Target | str
     options: Options
     opt_level: int = 2
@@ -142,7 +142,7 @@ def read_source(compilation: Compilation) -> Module:
     from tlx.lower.pipeline import concerns_front_ends, raise_front_ends
 
     source, threads = compilation.source, grid_of(compilation.target) or compilation.options.threads
-    module = parse(source.text(threads, compilation.reading), source.name)
+    module = parse(source.text(threads, compilation.input_format), source.name)
     if concerns_front_ends(module.source.text):
         module = parse(str(raise_front_ends(module)), source.name)
     return module

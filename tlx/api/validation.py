@@ -200,7 +200,7 @@ def _wrong(function: Function, step: Step, what: str, cause: EvaluationError | N
 
 
 @dataclass
-class _Pointed:
+class _PointerTarget:
     """The memory that a pointer refers to.
 
     Attributes:
@@ -219,11 +219,11 @@ _Results = tuple[list[Array], Any]
 
 
 @dataclass
-class _Sample:
+class _SampleArguments:
     """Arguments of a call: memory for pointers, numbers for the others."""
 
     prototype: Prototype
-    pointed: dict[int, _Pointed]
+    pointed: dict[int, _PointerTarget]
     numbers: dict[int, Any]
 
     def evaluated(self, module: Module, team: ThreadTeam | None = None, undefined: int = UNDEFINED) -> _Results:
@@ -308,7 +308,7 @@ def _first_difference(got: Array, expected: Array, element: Type, *, exact: bool
     return int(wrong[0]) if wrong.size else None
 
 
-def _sample(module: Module, prototype: Prototype, run: int) -> _Sample:
+def _sample(module: Module, prototype: Prototype, run: int) -> _SampleArguments:
     """Data for a call: arbitrary integers, or small positive ones if the function fails on those.
 
     Raises:
@@ -324,14 +324,14 @@ def _sample(module: Module, prototype: Prototype, run: int) -> _Sample:
     raise _UncheckedError(reason.message)
 
 
-def _sized_sample(module: Module, prototype: Prototype, seed: str, *, small: bool) -> _Sample:
+def _sized_sample(module: Module, prototype: Prototype, seed: str, *, small: bool) -> _SampleArguments:
     """Data of the size that a call accesses; the call is repeated while the data make it access more."""
     scalars = random.Random(seed)
     arrays = np.random.default_rng(scalars.getrandbits(32))
-    sample = _Sample(prototype, {}, {})
+    sample = _SampleArguments(prototype, {}, {})
     for index, parameter in enumerate(prototype.parameters):
         if isinstance(parameter.type, PointerType):
-            sample.pointed[index] = _Pointed(parameter.stored_type or IntType(8))
+            sample.pointed[index] = _PointerTarget(parameter.stored_type or IntType(8))
         else:
             sample.numbers[index] = _number(parameter.type, scalars)
     for _ in range(_GROWTHS):
@@ -350,7 +350,7 @@ def _number(type_: Type, generator: random.Random) -> Any:
     raise _UncheckedError(f"it has a parameter of type {type_}")
 
 
-def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, small: bool) -> bool:
+def _grow(module: Module, sample: _SampleArguments, generator: np.random.Generator, *, small: bool) -> bool:
     """Call the input with ample memory, and extend the data to what it accessed; returns whether they grew."""
     memory = _RecordingMemory()
     machine = Machine(module, max_steps=_MAX_STEPS, memory=memory)
@@ -368,7 +368,7 @@ def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, sm
     return any(grown)
 
 
-def _fit(place: _Pointed, accessed: tuple[int, int], generator: np.random.Generator, *, small: bool) -> bool:
+def _fit(place: _PointerTarget, accessed: tuple[int, int], generator: np.random.Generator, *, small: bool) -> bool:
     """Extend the data to the range that was accessed; returns whether it grew."""
     size = dtype_of(place.element).itemsize
     low, high = min(accessed[0], place.low), max(accessed[1], place.low + place.data.nbytes)
@@ -401,7 +401,7 @@ class _RecordingMemory(AddressSpace):
         self._nothing: MemoryRegion = self.last
         self._ranges: dict[int, list[int]] = {}
 
-    def add_recorded(self, place: _Pointed, label: str) -> MemoryRegion:
+    def add_recorded(self, place: _PointerTarget, label: str) -> MemoryRegion:
         """A large region that a pointer refers to at offset `_BEFORE`, with the pointer's data in it."""
         buffer = np.zeros(_ROOM, np.uint8)
         at = _BEFORE + place.low

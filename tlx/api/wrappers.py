@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tlx.api.call import passed_by_value
+from tlx.api.arguments import passed_by_value
 from tlx.api.signatures import Parameter, Prototype, symbol_name
 from tlx.ir.module import Module
 from tlx.ir.types import I1, PTR, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi

@@ -114,7 +114,7 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
             raise UsageError("--types, --sizes and --variants select from the table; they do not apply to a file")
         return [
             user_workload.user_workload(
-                choice.rows[0], choice.function, user_workload.parse_arguments(choice.arguments), choice.reading
+                choice.rows[0], choice.function, user_workload.parse_arguments(choice.arguments), choice.input_format
             )
         ]
     from tlx.bench import workloads

@@ -36,7 +36,7 @@ class WorkloadSelection:
         rows: Rows of the table, or one file with a function of the user's.
         function: The function in that file.
         arguments: Arguments of the function as NAME=VALUE, where the file does not determine them.
-        reading: Format of the file.
+        input_format: Format of the file.
     """
 
     rows: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class WorkloadSelection:
     variants: tuple[str, ...] = ()
     function: str | None = None
     arguments: tuple[str, ...] = ()
-    reading: files.InputFormat = files.FORMAT_BY_NAME
+    input_format: files.InputFormat = files.FORMAT_BY_NAME
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ _SHAPE: Final = re.compile(r"([a-z]+\d+):(\d+(?:x\d+)*)")
 
 
 def user_workload(
-    path: str, name: str | None, arguments: Mapping[str, str], reading: files.InputFormat = files.FORMAT_BY_NAME
+    path: str, name: str | None, arguments: Mapping[str, str], input_format: files.InputFormat = files.FORMAT_BY_NAME
 ) -> Workload:
     """The workload of a function in a file.
 
@@ -55,13 +55,13 @@ def user_workload(
         path: The file.
         name: The function; None where the file defines only one.
         arguments: Arguments by parameter name: a number, or for a pointer an array such as `f32:64x64`.
-        reading: Format of the file.
+        input_format: Format of the file.
 
     Raises:
         TlxError: The file, the function or an argument is wrong.
     """
-    source = files.ir_name(path, reading)
-    text = str(raise_front_ends(parse(files.read_ir(path, reading=reading), source)))
+    source = files.ir_name(path, input_format)
+    text = str(raise_front_ends(parse(files.read_ir(path, input_format=input_format), source)))
     module = parse_fully(text, source)
     prototype = _select_function(prototypes(module), name)
     function = next(f for f in module.functions if f.name.strip('"') == prototype.name)

@@ -103,7 +103,7 @@ def bench(
     function: str | None,
     arguments: str,
     listed: bool,
-    reading: InputFormat,
+    input_format: InputFormat,
 ) -> None:
     """Measure the speed of generated code against the machine's peak and other libraries, in one process.
 
@@ -115,32 +115,38 @@ def bench(
     from tlx.bench import command
 
     selection = command.WorkloadSelection(
-        rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading
+        rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), input_format
     )
     if listed:
         command.show(selection, click.echo, target or "native")
         return
-    of_paper = rows[:1] == ("paper",)
+    measured = rows[0] if rows[:1] in {("models",), ("paper",)} else "scaling" if scaling else "workloads"
     counts = _counts("--threads", threads)
-    if not of_paper:
-        _check_unused("only 'tlx bench paper' sweeps tiles; other measurements do", {"--sweep": sweep})
+    if measured != "paper":
         if len(counts) > 1:
             raise UsageError(f"--threads={threads}: only 'tlx bench paper' takes several numbers of threads")
         target = target or "native"
+    elif scaling:
+        raise UsageError("'tlx bench paper' measures numbers of threads by --threads=1,2,4, not by --scaling")
+    given = {
+        "--sweep": sweep,
+        "--scaling": scaling,
+        "--peers": peers,
+        "--peers-path": peers_path,
+        "--json": report,
+        "--plot": plot,
+        "--compare": compare,
+        "--from": sources,
+        "--markdown": markdown,
+        "--save": folder,
+        "--tile": tile,
+        "--knobs": knobs,
+        "--tuned": tuned,
+    }
+    _check_options("sweep" if sweep and measured == "paper" else measured, given)
     if scaling:
-        files = {"--json": report, "--plot": plot, "--compare": compare, "--from": sources, "--markdown": markdown}
-        others = files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned}
-        _check_unused("--scaling prints the speedup on threads only, and does", others)
-        if of_paper:
-            raise UsageError("'tlx bench paper' measures numbers of threads by --threads=1,2,4, not by --scaling")
         command.scale(selection, target, _counts("--scaling", scaling), rounds, click.echo)
         return
-    if rows[:1] in {("models",), ("paper",)}:
-        unused = {"--compare": compare, "--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned}
-        unused |= {} if of_paper else {"--peers-path": peers_path}
-        _check_unused(f"measurements of {'the paper' if of_paper else 'models'} do", unused)
-    if sweep:
-        _check_unused("--sweep measures register tiles only, and does", {"--peers": peers, "--plot": plot})
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     knob_settings = knob_source(tile, knobs, tuned)
     setting = command.BenchSettings(
@@ -166,9 +172,25 @@ def bench(
         click.get_current_context().exit(1)
 
 
-def _check_unused(who: str, options: Mapping[str, object]) -> None:
-    for option, value in options.items():
-        if value:
+_KERNEL_OPTIONS: Final = ("--compare", "--save", "--tile", "--knobs", "--tuned")
+_UNUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "workloads": ("only 'tlx bench paper' sweeps tiles; other measurements do", ("--sweep",)),
+    "scaling": (
+        "--scaling prints the speedup on threads only, and does",
+        ("--sweep", "--json", "--plot", "--from", "--markdown", *_KERNEL_OPTIONS),
+    ),
+    "models": ("measurements of models do", ("--sweep", "--scaling", "--peers-path", *_KERNEL_OPTIONS)),
+    "paper": ("measurements of the paper do", _KERNEL_OPTIONS),
+    "sweep": ("--sweep measures register tiles only, and does", ("--peers", "--plot", *_KERNEL_OPTIONS)),
+}
+"""For each kind of measurement, the options that it does not take."""
+
+
+def _check_options(measured: str, given: Mapping[str, object]) -> None:
+    """Refuse options that a kind of measurement does not take."""
+    who, unused = _UNUSED[measured]
+    for option in unused:
+        if given[option]:
             raise UsageError(f"{who} not take {option}")
 
 

@@ -35,7 +35,7 @@ def translate(
     emit: str,
     threads: Threads,
     typed_pointers: bool,
-    reading: InputFormat,
+    input_format: InputFormat,
 ) -> None:
     """Translate FILE, kernels in the tensor language or a model, to TLX IR.
 
@@ -45,10 +45,10 @@ def translate(
     from tlx.api import files
 
     name = files.display_name(file)
-    if reading.language in ("ll", "ir"):
-        raise UsageError(f"tlx translate reads the tensor language and models, not '{reading.language}'")
+    if input_format.language in ("ll", "ir"):
+        raise UsageError(f"tlx translate reads the tensor language and models, not '{input_format.language}'")
     data = files.read_bytes(file)
-    if (translation := files.translation_except("tl", data, file, threads, reading)) is not None:
+    if (translation := files.translation_except("tl", data, file, threads, input_format)) is not None:
         if emit != "ll" or typed_pointers:
             wrong = "--typed-pointers" if typed_pointers else f"--emit={emit}"
             raise UsageError(
@@ -58,7 +58,7 @@ def translate(
         return
     text = files.decode(data, name, hint="")
     files.check_translatable(text, name, "the tensor language")
-    std = reading.std or ("v1" if emit == "v2" else "v2")
+    std = input_format.std or ("v1" if emit == "v2" else "v2")
     written = _outputs().written(text, name, emit, std=std, typed_pointers=typed_pointers, threads=threads)
     files.write_output(output, written)
 
@@ -80,7 +80,7 @@ FORMS: Final = ("matrix", "tensor")
 @click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What to write.")
 @output_option
 @input_options
-def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: InputFormat) -> None:
+def convert(file: str, form: Literal["matrix", "tensor"], output: str, input_format: InputFormat) -> None:
     """Write the tensor operations of FILE as calls to llvm.matrix.*, or the reverse.
 
     Tensor operations without a matrix intrinsic stay; remarks on stderr name them.
@@ -90,8 +90,8 @@ def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: 
     from tlx.llvm import verification
     from tlx.lower import pipeline
 
-    text = files.read_ir(file, reading=reading)
-    name = files.ir_name(file, reading)
+    text = files.read_ir(file, input_format=input_format)
+    name = files.ir_name(file, input_format)
     pipeline.verify(parse(text, name))
     module = parse(text, name)
     module = _with_matrices(module) if form == "matrix" else _with_tensors(module)
@@ -130,7 +130,7 @@ def _front_end() -> Any:
 @file_argument
 @output_option
 @input_options
-def canonicalise(file: str, output: str, reading: InputFormat) -> None:
+def canonicalise(file: str, output: str, input_format: InputFormat) -> None:
     """Give the tensor operations of FILE mangled names and declarations, so that stock LLVM tools accept it.
 
     Operands of older prototypes are reordered. Everything else stays as it is, typed pointers included.
@@ -139,7 +139,7 @@ def canonicalise(file: str, output: str, reading: InputFormat) -> None:
     from tlx.ir.parser.module import parse
     from tlx.lower import pipeline
 
-    module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
+    module = parse(files.read_ir(file, input_format=input_format), files.ir_name(file, input_format))
     pipeline.verify(module)
     files.write_output(output, str(module))
 
@@ -148,7 +148,7 @@ def canonicalise(file: str, output: str, reading: InputFormat) -> None:
 @file_argument
 @output_option
 @input_options
-def raise_(file: str, output: str, reading: InputFormat) -> None:
+def raise_(file: str, output: str, input_format: InputFormat) -> None:
     """Turn calls to the functions of tlx.h in FILE, as clang compiles them, into tensor operations.
 
     tlx-lower does this automatically; this command shows the result.
@@ -157,6 +157,6 @@ def raise_(file: str, output: str, reading: InputFormat) -> None:
     from tlx.ir.parser.module import parse
     from tlx.lower import pipeline
 
-    text = files.read_ir(file, reading=reading)
-    module = pipeline.raise_front_ends(parse(text, files.ir_name(file, reading)))
+    text = files.read_ir(file, input_format=input_format)
+    module = pipeline.raise_front_ends(parse(text, files.ir_name(file, input_format)))
     files.write_output(output, str(module))

@@ -12,8 +12,8 @@ from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
     from tlx.api.files import InputFormat
-    from tlx.explain.collect import Column, Report
-    from tlx.explain.page import Code, Measurement
+    from tlx.explain.collect import Report, StageText
+    from tlx.explain.page import MachineCode, Measurement
     from tlx.lower.options import Options
 
 _ROUNDS: Final = 11
@@ -43,7 +43,7 @@ _FULL: Final = {"start_after": "--start-after", "stop_after": "--stop-after", "p
 @lowering_options
 def explain(
     file: str,
-    reading: InputFormat,
+    input_format: InputFormat,
     output: str,
     target: str,
     level: int,
@@ -68,13 +68,15 @@ def explain(
     if not is_run and (function or arguments):
         raise UsageError(f"{'--function' if function else '--args'} is for --run")
     data = files.read_bytes(file)
-    translation = files.translation(data, file, options.threads, reading)
-    text = files.ir_of(data, file, options.threads, reading) if translation is None else str(translation).lstrip("\n")
+    translation = files.translation(data, file, options.threads, input_format)
+    text = (
+        files.ir_of(data, file, options.threads, input_format) if translation is None else str(translation).lstrip("\n")
+    )
     original = None if translation is None else _original(data, translation, file)
     if not options.triple and not triple_of(text):
         options = replace(options, triple=foreign_triple(target))
-    report = collect(text, files.ir_name(file, reading), target, options, original)
-    measured = _measured(file, function, arguments, reading, target, options) if is_run else None
+    report = collect(text, files.ir_name(file, input_format), target, options, original)
+    measured = _measured(file, function, arguments, input_format, target, options) if is_run else None
     files.write_output(output, page(report, _code(report, options, level), measured))
 
 
@@ -83,27 +85,27 @@ for _parameter in explain.params:
         _parameter.hidden = True  # refused, with a message that says why
 
 
-def _code(report: Report, options: Options, level: int) -> Code:
+def _code(report: Report, options: Options, level: int) -> MachineCode:
     """The main loops of the report's kernels, analysed where llvm-mca is there."""
     from tlx.explain.assembly import Analysis, analyse, find_mca, likely_processor, main_loops
-    from tlx.explain.page import Code
+    from tlx.explain.page import MachineCode
     from tlx.llvm.codegen import CodegenError, emit_code
     from tlx.llvm.triples import native_triple, triple_of
 
     homes = list(dict.fromkeys(kernel.home for kernel in report.kernels))
     if not homes:
-        return Code({}, {})
+        return MachineCode({}, {})
     triple = options.triple or triple_of(report.text) or native_triple()
     features = ",".join(options.features)
     try:
         assembly = emit_code(report.text, "asm", level, options.cpu, features, options.triple).decode()
     except CodegenError as error:
-        return Code({}, {}, f"There is no assembly: {error.message}")
+        return MachineCode({}, {}, f"There is no assembly: {error.message}")
     loops = main_loops(assembly, homes)
     mca = find_mca()
     if mca is None:
         note = "llvm-mca is not on PATH, so loops have no cycles: it is part of LLVM's tools (package llvm on Debian)."
-        return Code(loops, {}, note)
+        return MachineCode(loops, {}, note)
     analyses: dict[str, Analysis] = {}
     targets = {kernel.home: kernel.facts.target for kernel in report.kernels}
     for name, loop in loops.items():
@@ -112,10 +114,10 @@ def _code(report: Report, options: Options, level: int) -> Code:
         found = analyse(mca, loop, triple, options.cpu or likely_processor(target), words)
         if found is not None:
             analyses[name] = found
-    return Code(loops, analyses)
+    return MachineCode(loops, analyses)
 
 
-def _original(data: bytes, translation: object, file: str) -> Column | None:
+def _original(data: bytes, translation: object, file: str) -> StageText | None:
     """The text in a front end's language; None where the file is no text, such as a model."""
     from tlx.api import files
     from tlx.explain.collect import original_column
@@ -129,7 +131,7 @@ def _original(data: bytes, translation: object, file: str) -> Column | None:
 
 
 def _measured(
-    file: str, function: str | None, arguments: str, reading: InputFormat, target: str, options: Options
+    file: str, function: str | None, arguments: str, input_format: InputFormat, target: str, options: Options
 ) -> Measurement:
     """The speed of a function on this machine, and its share of the measured peak."""
     from tlx.bench.measure import OURS, PEAK, Bench, runnable
@@ -139,7 +141,7 @@ def _measured(
 
     words = tuple(word.strip() for word in arguments.split(",") if word.strip())
     bench = Bench(runnable(target), (), _ROUNDS, knobs=options.knobs, core=PinnedCore())
-    work = user_workload(file, function, parse_arguments(words), reading)
+    work = user_workload(file, function, parse_arguments(words), input_format)
     cell = bench.measure(work)
     if cell.error:
         raise UsageError(f"@{work.function} cannot be measured: {cell.error}")

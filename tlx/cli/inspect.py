@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, metavar="FILE...", shell_complete=complete_file)
 @input_options
 @click.pass_context
-def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> None:
+def verify(ctx: click.Context, files: tuple[str, ...], input_format: InputFormat) -> None:
     """Check files of LLVM assembly, bitcode, or a front end's language ('-' for standard input).
 
     Prints the errors of every file; the exit status is 1 if there are any.
     """
-    errors = [error for file in files or ("-",) for error in _errors(file, reading)]
+    errors = [error for file in files or ("-",) for error in _errors(file, input_format)]
     for error in errors:
         print_diagnostics(f"{render_error(error, 'tlx')}\n")
     if errors:
         ctx.exit(1)
 
 
-def _errors(path: str, reading: InputFormat) -> list[TlxError]:
+def _errors(path: str, input_format: InputFormat) -> list[TlxError]:
     try:
-        return list(_rule_errors(path, reading))
+        return list(_rule_errors(path, input_format))
     except TlxError as error:
         return [error]
 
 
-def _rule_errors(path: str, reading: InputFormat) -> Sequence[TlxError]:
+def _rule_errors(path: str, input_format: InputFormat) -> Sequence[TlxError]:
     from tlx.api import files
     from tlx.llvm import verification
     from tlx.lower import pipeline
 
-    text = files.read_ir(path, reading=reading)
-    name = files.ir_name(path, reading)
+    text = files.read_ir(path, input_format=input_format)
+    name = files.ir_name(path, input_format)
     if not pipeline.has_work(text):
         verification.check_text(text, name)
         return []

@@ -60,7 +60,7 @@ def lower(
     cache: bool | str,
     force: bool,
     options: Options,
-    reading: InputFormat,
+    input_format: InputFormat,
 ) -> None:
     """Lower the tensor operations of FILE to plain LLVM IR.
 
@@ -78,9 +78,9 @@ def lower(
     try:
         disk = None if runs is not None else DiskCache.of(cache)
         if disk is None:
-            result = _result(file, None, reading, target, options, runs, emission)
+            result = _result(file, None, input_format, target, options, runs, emission)
         else:
-            result = _cached(disk, file, reading, target, options, emission)
+            result = _cached(disk, file, input_format, target, options, emission)
     finally:
         _write_remarks(remarks, options.remarks)
     files.write_output(output, result, force=force)
@@ -95,21 +95,21 @@ class _Emission:
 
 
 def _cached(
-    cache: DiskCache, file: str, reading: InputFormat, target: str, options: Options, emission: _Emission
+    cache: DiskCache, file: str, input_format: InputFormat, target: str, options: Options, emission: _Emission
 ) -> bytes | str:
     """The output, from the cache or added to it."""
     from tlx.api import files
     from tlx.api.cache import CacheEntry, CacheInput
 
     data = files.read_bytes(file)
-    source = CacheInput(data, files.ir_name(file, reading))
+    source = CacheInput(data, files.ir_name(file, input_format))
 
     def compute(options: Options) -> list[bytes]:
-        result = _result(file, data, reading, target, options, None, emission)
+        result = _result(file, data, input_format, target, options, None, emission)
         return [source.compress(result.encode() if isinstance(result, str) else result)]
 
     suffix = os.path.splitext(file)[1]  # noqa: PTH122 (a path with a NUL is reported when it is read)
-    others = {"result": emission, "suffix": suffix, "reading": reading}
+    others = {"result": emission, "suffix": suffix, "input_format": input_format}
     (result,) = CacheEntry(cache, source, target, options, others).found_or(compute)
     output = zlib.decompress(result)
     return output.decode() if emission.kind == "ll" and emission.level is None else output
@@ -118,7 +118,7 @@ def _cached(
 def _result(
     file: str,
     data: bytes | None,
-    reading: InputFormat,
+    input_format: InputFormat,
     target: str,
     options: Options,
     runs: int | None,
@@ -136,8 +136,10 @@ def _result(
 
         llvm().start()  # it starts while this process reads the input
     workers = find_target(target).grid or options.threads
-    text = files.read_ir(file, workers, reading) if data is None else files.ir_of(data, file, workers, reading)
-    name = files.ir_name(file, reading)
+    text = (
+        files.read_ir(file, workers, input_format) if data is None else files.ir_of(data, file, workers, input_format)
+    )
+    name = files.ir_name(file, input_format)
     if not options.triple and not triple_of(text):
         options = replace(options, triple=foreign_triple(target))
     options = replace(options, cpu=_processor(options.cpu, find_target(target)))

@@ -66,11 +66,11 @@ _STD_HELP: Final = "Version of the tensor language: v1 or v2 (default: v2)."
 
 
 def input_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add -x and --std to a command, whose function takes `reading`, an `InputFormat`, in their place."""
+    """Add -x and --std to a command, whose function takes `input_format`, an `InputFormat`, in their place."""
 
     @wraps(function)
     def command(*, language: str, std: str, **others: Any) -> Any:
-        return function(reading=InputFormat(language, std), **others)
+        return function(input_format=InputFormat(language, std), **others)
 
     std = click.option("--std", default="", metavar="VERSION", help=_STD_HELP)
     return click.option("-x", "language", default="", metavar="LANGUAGE", help=_LANGUAGE_HELP)(std(command))

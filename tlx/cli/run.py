@@ -65,7 +65,7 @@ def run(
     level: int,
     emulator: str | None,
     cache: bool | str,
-    reading: InputFormat,
+    input_format: InputFormat,
     **settings: Any,
 ) -> None:
     """Call a function of FILE.
@@ -79,7 +79,7 @@ def run(
 
     values = [_argument(text) for text in arguments]
     saved = {i: a.save for i, a in enumerate(values) if a.save} | dict(_out(out, len(values)) for out in outs)
-    module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
+    module = parse(files.read_ir(file, input_format=input_format), files.ir_name(file, input_format))
     options = Options(**settings)
     if evaluate:
         function = _evaluated(module, name)

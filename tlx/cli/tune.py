@@ -83,7 +83,7 @@ def tune(
     show: bool,
     export: str | None,
     clear: bool,
-    reading: InputFormat,
+    input_format: InputFormat,
 ) -> None:
     """Search for knobs that make matrix products faster than the cost model's choice, for tlx-lower --tuned.
 
@@ -100,7 +100,7 @@ def tune(
         raise UsageError("name files, or shapes such as 'matmul 1024x1024x1024'")
     limit = _budget(budget)
     shapes = _Shapes([name for name in types.split(",") if name], layout, fused)
-    queries = _queries(inputs, reading, shapes, target, threads)
+    queries = _queries(inputs, input_format, shapes, target, threads)
     if not queries:
         click.echo("no products to tune")
         return
@@ -135,7 +135,9 @@ class _Shapes:
     fused: bool
 
 
-def _queries(inputs: Sequence[str], reading: InputFormat, shapes: _Shapes, name: str, threads: int) -> list[KnobQuery]:
+def _queries(
+    inputs: Sequence[str], input_format: InputFormat, shapes: _Shapes, name: str, threads: int
+) -> list[KnobQuery]:
     from tlx.tuning.product import products_of_file, products_of_shapes
 
     target = _target(name)
@@ -149,7 +151,7 @@ def _queries(inputs: Sequence[str], reading: InputFormat, shapes: _Shapes, name:
     shape = next((path for path in inputs if path == "matmul" or _SHAPE.fullmatch(path)), None)
     if shape is not None:
         raise UsageError(f"'{shape}' is not a file; write shapes after 'matmul', without files: 'matmul 64x64x64'")
-    queries = [query for path in inputs for query in products_of_file(path, target, threads, reading)]
+    queries = [query for path in inputs for query in products_of_file(path, target, threads, input_format)]
     return list(dict.fromkeys(queries))
 
 

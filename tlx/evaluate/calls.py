@@ -41,7 +41,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.conversions import wrong_conversion
 from tlx.ir.types import VOID, ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType
-from tlx.ir.values import Global, Text
+from tlx.ir.values import Global, OpaqueConstant
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ _IGNORED: Final = (
 def call(scope: FunctionScope, instruction: Instruction) -> Step | None:
     """`call` and the call of an `invoke`; None where there is nothing to do."""
     callee = instruction.operands[0]
-    if isinstance(callee, Text):
+    if isinstance(callee, OpaqueConstant):
         return inline_assembly(scope, instruction, callee)
     if not isinstance(callee, Global):
         return _indirect(scope, instruction)
@@ -372,7 +372,7 @@ def _empty_assembly(scope: FunctionScope, instruction: Instruction, callee: str)
     return step
 
 
-def inline_assembly(scope: FunctionScope, instruction: Instruction, callee: Text) -> Step:
+def inline_assembly(scope: FunctionScope, instruction: Instruction, callee: OpaqueConstant) -> Step:
     """A call of assembly.
 
     Raises:

@@ -25,8 +25,8 @@ from tlx.ir.values import (
     Global,
     Keyword,
     Local,
+    OpaqueConstant,
     Splat,
-    Text,
     Value,
     fold_integers,
 )
@@ -155,7 +155,7 @@ class SymbolTable:
         self._names[address] = name
 
     def _data(self, type_: Type, value: Operand) -> bytes:
-        if isinstance(value, Text) and value.spelling.startswith('c"'):
+        if isinstance(value, OpaqueConstant) and value.spelling.startswith('c"'):
             return string_bytes(value.spelling)
         return self._codecs[type_].encode(self.constants.value(value))
 
@@ -216,7 +216,7 @@ class ConstantEvaluator:
                 return splat(self.value(operand.element), type_)
             case Global():
                 return self.address(operand.name)
-            case Text(type=ArrayType()) if operand.spelling.startswith('c"'):
+            case OpaqueConstant(type=ArrayType()) if operand.spelling.startswith('c"'):
                 return tuple(string_bytes(operand.spelling))
             case ConstExpr():
                 return self._expression(operand)
@@ -355,7 +355,7 @@ def _is_data(value: Value) -> bool:
             return value.integers is not None or all(_is_data(element) for element in value.elements)
         case Splat():
             return _is_data(value.element)
-        case Text():
+        case OpaqueConstant():
             return value.spelling.startswith('c"')
         case Keyword():
             return value.word == "zeroinitializer"

@@ -117,7 +117,7 @@ _PLAN: Final = (680, 240)
 
 
 @dataclass(frozen=True, slots=True)
-class Rectangle:
+class TemporaryBox:
     """A temporary in a block of memory: first and last point in time, first byte, size."""
 
     name: str
@@ -127,7 +127,7 @@ class Rectangle:
     size: int
 
 
-def memory_chart(rectangles: Sequence[Rectangle], marks: Sequence[tuple[int, int]], label: str) -> Markup:
+def memory_chart(rectangles: Sequence[TemporaryBox], marks: Sequence[tuple[int, int]], label: str) -> Markup:
     """A block of memory over time: bytes upwards, the points of a function from left to right.
 
     Time begins with the first temporary and ends with the last one.

@@ -25,7 +25,7 @@ _TITLES: Final = {"to-2d": "2-D trees", "to-tiles": "tiles", "legalize": "instru
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StageText:
     """One text of a program, from the user's to the last stage's.
 
     Attributes:
@@ -76,7 +76,7 @@ class Report:
     title: str
     source: Source
     target: str
-    columns: Sequence[Column]
+    columns: Sequence[StageText]
     kernels: Sequence[Kernel]
     plans: Mapping[str, MemoryPlan]
     remarks: Sequence[Remark]
@@ -89,7 +89,7 @@ class _Recorder:
 
     source: Source
     written: frozenset[str]
-    columns: list[Column] = field(default_factory=list[Column])
+    columns: list[StageText] = field(default_factory=list[StageText])
     kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
     plans: dict[str, MemoryPlan] = field(default_factory=dict[str, MemoryPlan])
     origins: Origins | None = None
@@ -100,7 +100,7 @@ class _Recorder:
             return
         self.origins = Origins.of(module, self.source, self.written, self.origins)
         parts = sections(module, self.origins, self.written)
-        self.columns.append(Column(step.name, _TITLES[step.name], parts))
+        self.columns.append(StageText(step.name, _TITLES[step.name], parts))
         if step.name == "to-tiles":
             self._keep_kernels(module, self.origins)
         elif step.name == "legalize":
@@ -159,7 +159,7 @@ def _executions(module: Module, written: frozenset[str]) -> dict[str, int]:
     return {name: count(name, ()) for name in functions}
 
 
-def collect(text: str, name: str, target: str, options: Options, original: Column | None = None) -> Report:
+def collect(text: str, name: str, target: str, options: Options, original: StageText | None = None) -> Report:
     """Lower a program and keep what a report shows.
 
     Args:
@@ -180,7 +180,7 @@ def collect(text: str, name: str, target: str, options: Options, original: Colum
     present = keys_in(recorder.columns[0].sections) if recorder.columns else set[int]()
     keys = source_keys(module, present)
     lines = [Line(line, keys.get(number, ())) for number, line in enumerate(text.rstrip("\n").split("\n"), 1)]
-    user = Column(name, "TLX IR", [Section("", lines)])
+    user = StageText(name, "TLX IR", [Section("", lines)])
     order = {kernel: (kernel.keys[-1:] or (0,), number) for number, kernel in enumerate(recorder.kernels.values())}
     return Report(
         original.name if original is not None else name,
@@ -194,7 +194,7 @@ def collect(text: str, name: str, target: str, options: Options, original: Colum
     )
 
 
-def original_column(text: str, name: str, translation: Module) -> Column:
+def original_column(text: str, name: str, translation: Module) -> StageText:
     """The text that a front end translated, with the lines of its translation as keys.
 
     Args:
@@ -220,4 +220,4 @@ def original_column(text: str, name: str, translation: Module) -> Column:
     lines = [
         Line(line, tuple(sorted(keys.get(number, ())))) for number, line in enumerate(text.rstrip("\n").split("\n"), 1)
     ]
-    return Column(name, "source", [Section("", lines)])
+    return StageText(name, "source", [Section("", lines)])

@@ -13,8 +13,8 @@ from typing import Final
 from tlx import __version__
 from tlx.diagnostics import size_text
 from tlx.explain.assembly import Analysis, Loop
-from tlx.explain.charts import Point, Rectangle, Roof, memory_chart, roofline_chart
-from tlx.explain.collect import Column, Kernel, Report
+from tlx.explain.charts import Point, Roof, TemporaryBox, memory_chart, roofline_chart
+from tlx.explain.collect import Kernel, Report, StageText
 from tlx.explain.figures import UNITS, Figures, figures
 from tlx.explain.html import Content, Markup, escape, join, tag
 from tlx.explain.provenance import Keys, Line, Section, line_of
@@ -40,7 +40,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\{(\w+)\}\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class MachineCode:
     """The machine code of a report.
 
     Attributes:
@@ -73,7 +73,7 @@ class Measurement:
     peak: str
 
 
-def page(report: Report, code: Code, measured: Measurement | None = None) -> str:
+def page(report: Report, code: MachineCode, measured: Measurement | None = None) -> str:
     """The HTML of a report; equal reports give equal pages."""
     script = _template("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -169,7 +169,7 @@ def _stages(report: Report) -> Markup:
     )
 
 
-def _column(column: Column, number: int, *, has_ids: bool) -> Markup:
+def _column(column: StageText, number: int, *, has_ids: bool) -> Markup:
     is_users = len(column.sections) == 1 and not column.sections[0].title
     parts: list[Markup] = []
     left = _MOST_COLUMN_LINES
@@ -227,7 +227,7 @@ def _keys(keys: Keys) -> str | None:
 # Kernels -------------------------------------------------------------------------------------------------------------
 
 
-def _kernels(report: Report, code: Code) -> Markup:
+def _kernels(report: Report, code: MachineCode) -> Markup:
     shown = report.kernels[:_MOST_KERNELS]
     parts: list[Content] = [tag("h2", "Kernels")]
     lead = "Each 2-D tree becomes a kernel: a function with the loops and tiles that its sizes need."
@@ -240,7 +240,7 @@ def _kernels(report: Report, code: Code) -> Markup:
     return tag("section", *parts, id="kernels")
 
 
-def _kernel(kernel: Kernel, number: int, report: Report, code: Code) -> Markup:
+def _kernel(kernel: Kernel, number: int, report: Report, code: MachineCode) -> Markup:
     values = figures(kernel.facts)
     lines = [tag("a", str(key), href=f"#line-{key}") for key in kernel.keys[:12]]
     more = ", ..." if len(kernel.keys) > len(lines) else ""
@@ -330,7 +330,7 @@ def _remarks_of(kernel: Kernel, remarks: Sequence[Remark]) -> list[Remark]:
     return [remark for remark in remarks if remark.span is not None and line_of(remark.span) in keys]
 
 
-def _assembly(kernel: Kernel, code: Code) -> Markup:
+def _assembly(kernel: Kernel, code: MachineCode) -> Markup:
     loop, analysis = code.loops.get(kernel.home), code.analyses.get(kernel.home)
     if loop is None:
         return Markup()
@@ -487,7 +487,7 @@ def _memory(report: Report) -> Markup:
             if not block:
                 continue
             rectangles = [
-                Rectangle(_short_name(t.name), max(start, 0), min(end, plan.points), t.offset, t.size)
+                TemporaryBox(_short_name(t.name), max(start, 0), min(end, plan.points), t.offset, t.size)
                 for t in block
                 for start, end in t.lifetime
             ]

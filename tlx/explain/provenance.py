@@ -21,7 +21,7 @@ from typing import Final
 from tlx.diagnostics import Source, Span
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.values import Global, Local
 from tlx.lower.to_tiles.kernels import KernelFacts
 
@@ -133,7 +133,7 @@ def sections(module: Module, origins: Origins, written: Collection[str]) -> list
             keys = origins.functions.get(item.name, _NONE)
             lines = list(_function_lines(item, origins))
             found.append(Section(f"@{item.name}", lines, tuple(sorted(keys)), item.name not in written))
-        elif isinstance(item, Raw | Declaration):
+        elif isinstance(item, UnparsedText | Declaration):
             between += str(item).strip("\n").split("\n") if str(item).strip() else []
         else:
             found.append(Section(f"@{item.name}", [Line(text) for text in str(item).strip("\n").split("\n")]))

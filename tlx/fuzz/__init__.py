@@ -4,9 +4,11 @@ generation/      random programs and their meaning, drawn from a seed (generatio
 graphs/          random graphs of tensors, compared with JAX: `tlx fuzz --graphs`
 options          random options of a lowering: processor, features, knobs
 check            evaluates a program and each stage's output, and runs the machine code on guarded memory
-worker           checks programs in a separate process, which may crash
+worker           the process that checks programs, which may crash
+worker_pool      starts such processes; the outcomes of their checks
+shrinking        finds a simpler program that fails in the same way
 log              a log of the programs that have been checked: `tlx fuzz --resume`
-campaign         runs workers, counts outcomes, shrinks failing programs and writes them to files
+campaign         has workers check random programs, counts outcomes, and writes failures to files
 mutation         corrupts texts and bitcode (mutation-based fuzzing): `tlx fuzz --malformed`
 mutation_worker  feeds corrupted inputs to the `tlx` commands, in a separate process
 """

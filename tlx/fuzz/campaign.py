@@ -1,35 +1,26 @@
-"""A fuzzing campaign: draws programs, has worker processes check them, shrinks the failing ones, and replays them."""
+"""A fuzzing campaign: has worker processes check random programs, shrinks those that fail, and replays failures."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
-import os
 import platform
 import re
-import selectors
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import Final
 
 from tlx.diagnostics import UsageError
-from tlx.fuzz.check import Check
-from tlx.fuzz.generation.model import Node
+from tlx.fuzz.check import CheckSettings
 from tlx.fuzz.log import FuzzLog, Result, Series
-from tlx.fuzz.options import RandomOptions, is_runnable, random_options
-from tlx.fuzz.worker import GRAPHS, SECONDS, Request
+from tlx.fuzz.options import is_runnable, random_options
+from tlx.fuzz.shrinking import shrink
+from tlx.fuzz.worker import GRAPHS, Request
+from tlx.fuzz.worker_pool import CheckOutcome, Kind, Worker, check_all
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 
@@ -113,7 +104,7 @@ class CampaignPlan:
 
 def check_on(
     target: str, variant: int, *, emulate_matrix: bool = False, emulator: str = "", features: tuple[str, ...] = ()
-) -> Check:
+) -> CheckSettings:
     """How to check programs for a target on this machine: if it lacks features, the code is only evaluated.
 
     Matrix units are emulated if the machine lacks them or if `emulate_matrix` is set. An emulator has all that its
@@ -121,7 +112,9 @@ def check_on(
     """
     if emulator:
         drawn = random_options(target, variant, has_machine=False)
-        return Check(target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator, features=features)
+        return CheckSettings(
+            target, run=bool(target), variant=variant, drawn=drawn, emulator=emulator, features=features
+        )
     lacking = missing_features(find_target(target), cpu_flags()) if target else []
     unit = find_target(target).matrix if target else None
     emulate = unit is not None and unit.emulation is not None and (emulate_matrix or bool(lacking))
@@ -129,7 +122,7 @@ def check_on(
     drawn = random_options(target, variant, has_machine=is_native)
     machine = replace(drawn, features=(*features, *drawn.features))
     run = bool(target) and (emulate or not lacking) and is_runnable(machine, find_target(target), cpu_flags())
-    return Check(target, emulate, run=run, variant=variant, drawn=drawn, features=features)
+    return CheckSettings(target, emulate, run=run, variant=variant, drawn=drawn, features=features)
 
 
 def fuzz(plan: CampaignPlan, say: Say, step: Step = _ignore) -> bool:
@@ -212,322 +205,6 @@ def replay(path: str, text: str, say: Say) -> bool:
         worker.close()
     say(f"{path}: {outcome.kind} {outcome.stage}: {outcome.message}".rstrip(": "))
     return not outcome.is_failure
-
-
-NodePath = tuple[int, ...]
-
-
-@dataclass
-class _SmallestFailure:
-    """The smallest failing program found so far.
-
-    Attributes:
-        best: The program and how it failed.
-        check: Checks a program.
-        left: Number of programs that may still be checked.
-        seen: Texts that have already been checked.
-    """
-
-    best: CheckOutcome
-    node: Node
-    check: Callable[[Request], CheckOutcome]
-    left: int
-    seen: set[str]
-
-    def accepts(self, candidate: Node) -> bool:
-        """Check a program; if it fails in the same way, it becomes the best. Returns whether it does."""
-        request = replace(self.best.request, source=candidate)
-        try:
-            program = request.program()
-        except (ValueError, AssertionError, IndexError):
-            return False
-        if program.text in self.seen or self.left <= 0:
-            return False
-        self.seen.add(program.text)
-        return self._fails_alike(replace(request, source=program.node), program.node)
-
-    def accepts_options(self, drawn: RandomOptions) -> bool:
-        """Check the program with fewer options; like `accepts`."""
-        if self.left <= 0:
-            return False
-        request = self.best.request
-        return self._fails_alike(replace(request, check=replace(request.check, drawn=drawn)), self.node)
-
-    def _fails_alike(self, request: Request, node: Node) -> bool:
-        self.left -= 1
-        outcome = self.check(request)
-        if not outcome.is_like(self.best):
-            return False
-        self.best, self.node = replace(outcome, request=request), node
-        return True
-
-
-def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], trials: int = 300) -> CheckOutcome:
-    """Find a simpler program that fails in the same way.
-
-    Args:
-        failure: The failure.
-        check: Checks a program; raises `TimeoutError` if the search has to end.
-        trials: Maximum number of programs to check.
-    """
-    program = failure.request.program()
-    search = _SmallestFailure(failure, program.node, check, trials, {program.text})
-    with contextlib.suppress(TimeoutError):
-        _simplify(search)
-    return search.best
-
-
-def _simplify(search: _SmallestFailure) -> None:
-    while any(search.accepts_options(drawn) for drawn in search.best.request.check.drawn.simpler()):
-        pass
-    before = -1
-    while search.left > 0 and before != search.left:
-        before = search.left
-        _drop_parts(search)
-        _zero_nodes(search)
-        _lower_numbers(search)
-
-
-def _drop_parts(search: _SmallestFailure) -> None:
-    for path in list(_paths(search.node)):
-        if not _exists(search.node, path):
-            continue
-
-        def drop(start: int, end: int, path: NodePath = path) -> int | None:
-            candidate = search.node.copy()
-            del _at(candidate, path).parts[start:end]
-            is_dropped = search.accepts(candidate) and _exists(search.node, path)
-            return len(_at(search.node, path).parts) if is_dropped else None
-
-        drop_items(len(_at(search.node, path).parts), drop)
-
-
-def _zero_nodes(search: _SmallestFailure) -> None:
-    for path in list(_paths(search.node)):
-        if _exists(search.node, path) and any(_at(search.node, path).draws):
-            candidate = search.node.copy()
-            _at(candidate, path).draws = []
-            search.accepts(candidate)
-
-
-def _lower_numbers(search: _SmallestFailure) -> None:
-    for path in list(_paths(search.node)):
-        at = 0
-        while _exists(search.node, path) and at < len(_at(search.node, path).draws):
-            _lower(search, path, at)
-            at += 1
-
-
-def _lower(search: _SmallestFailure, path: NodePath, at: int) -> None:
-    """Minimise one number by trying zero, halving, and counting down."""
-    while _exists(search.node, path) and at < len(_at(search.node, path).draws):
-        number = _at(search.node, path).draws[at]
-        if not any(search.accepts(_with(search.node, path, at, new)) for new in _smaller(number)):
-            return
-
-
-def _smaller(number: int) -> list[int]:
-    return list(dict.fromkeys(new for new in (0, number // 2, number - 1) if 0 <= new < number))
-
-
-def _with(node: Node, path: NodePath, at: int, number: int) -> Node:
-    candidate = node.copy()
-    _at(candidate, path).draws[at] = number
-    return candidate
-
-
-def _paths(node: Node, path: NodePath = ()) -> Iterator[NodePath]:
-    yield path
-    for index, part in enumerate(node.parts):
-        yield from _paths(part, (*path, index))
-
-
-def _exists(node: Node, path: NodePath) -> bool:
-    for index in path:
-        if index >= len(node.parts):
-            return False
-        node = node.parts[index]
-    return True
-
-
-def _at(node: Node, path: NodePath) -> Node:
-    for index in path:
-        node = node.parts[index]
-    return node
-
-
-_WALL_SECONDS: Final = 5 * SECONDS
-_LAST_WORDS: Final = 2000
-Kind = Literal["done", "refused", "mismatch", "diagnostic", "exception", "crash", "hang"]
-
-
-@dataclass(frozen=True)
-class CheckOutcome:
-    """The outcome of checking a program.
-
-    Attributes:
-        request: The program and how it was checked.
-        kind: `done`, `refused`, or the kind of failure.
-        stage: The step at which it was refused or failed.
-        message: Why it was refused or failed.
-        functions: Number of functions checked.
-        tile_kernels: Number of kernels that use a matrix unit.
-    """
-
-    request: Request
-    kind: Kind
-    stage: str = ""
-    message: str = ""
-    functions: int = 0
-    tile_kernels: int = 0
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether the program exposes a bug in TLX."""
-        return self.kind not in ("done", "refused")
-
-    def is_like(self, other: CheckOutcome) -> bool:
-        """Whether two programs fail in the same way."""
-        return (self.kind, self.stage) == (other.kind, other.stage)
-
-
-class Worker:
-    """A worker process, started on demand.
-
-    Args:
-        deadline: The monotonic time at which it ends; None for never.
-    """
-
-    def __init__(self, deadline: float | None = None) -> None:
-        self._deadline = deadline
-        self._process: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
-        self._pending = b""
-
-    def check(self, request: Request) -> CheckOutcome:
-        """Have the worker check a program.
-
-        Raises:
-            TimeoutError: The deadline passes before the program is checked.
-        """
-        process = self._started()
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(request.as_json().encode() + b"\n")
-            process.stdin.flush()
-        doing = "starting"
-        while True:
-            event = self._event(process)
-            if event is None:
-                return self._ended(process, request, doing)
-            if "doing" not in event:
-                return _parse_event(request, event)
-            doing = event["doing"]
-
-    def close(self) -> None:
-        """End the process."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout, self._errors):
-            if pipe:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-            self._pending = b""
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tlx.fuzz.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        return self._process
-
-    def _event(self, process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
-        """The next event; None if the process has ended or times out."""
-        assert process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                left = math.inf if self._deadline is None else self._deadline - time.monotonic()
-                if left <= 0 or not selector.select(min(left, _WALL_SECONDS)):
-                    if left < _WALL_SECONDS:
-                        self.close()
-                        raise TimeoutError
-                    process.send_signal(signal.SIGPROF)
-                    return None
-                piece = os.read(process.stdout.fileno(), 1 << 16)
-                if not piece:
-                    return None
-                self._pending += piece
-        line, _, self._pending = self._pending.partition(b"\n")
-        return json.loads(line) if line.startswith(b"{") else {"doing": "starting"}
-
-    def _ended(self, process: subprocess.Popen[bytes], request: Request, doing: str) -> CheckOutcome:
-        status = process.wait()
-        errors = ""
-        if self._errors is not None:
-            self._errors.seek(0)
-            errors = self._errors.read().decode(errors="replace")[-_LAST_WORDS:]
-        self.close()
-        if status == -signal.SIGPROF:
-            return CheckOutcome(request, "hang", doing, f"more than {SECONDS} s of CPU time while {doing}")
-        return CheckOutcome(request, "crash", doing, f"the process died with status {status} while {doing}\n{errors}")
-
-
-def _parse_event(request: Request, event: dict[str, Any]) -> CheckOutcome:
-    if "refused" in event:
-        return CheckOutcome(request, "refused", message=event["refused"])
-    if "failed" in event:
-        return CheckOutcome(request, event["failed"], event["stage"], event["message"])
-    return CheckOutcome(request, "done", functions=event["functions"], tile_kernels=event["tile_kernels"])
-
-
-def check_all(
-    requests: Iterable[Request],
-    jobs: int,
-    report: Callable[[CheckOutcome, Worker], None],
-    deadline: float | None = None,
-) -> None:
-    """Check programs in several processes.
-
-    Args:
-        requests: The programs.
-        jobs: Number of processes.
-        report: Called with each outcome and its worker, from several threads.
-        deadline: The monotonic time at which the processes end, with the programs that still run; None for never.
-    """
-    todo = iter(requests)
-
-    def work(_: int) -> None:
-        worker = Worker(deadline)
-        try:
-            for request in todo_safely():
-                report(worker.check(request), worker)
-        except TimeoutError:
-            return
-        finally:
-            worker.close()
-
-    lock = threading.Lock()
-
-    def todo_safely() -> Iterable[Request]:
-        while True:
-            with lock:
-                request = next(todo, None)
-            if request is None:
-                return
-            yield request
-
-    with ThreadPoolExecutor(jobs) as pool:
-        for _ in pool.map(work, range(jobs)):
-            pass
 
 
 _MARK: Final = "; request: "
@@ -650,23 +327,3 @@ def request_of(text: str, name: str) -> Request:
             except (ValueError, KeyError, TypeError, IndexError):
                 break
     raise UsageError(f"'{name}' was not written by 'tlx fuzz': it has no line '{_MARK.strip()} ...'", name=name)
-
-
-def drop_items(size: int, drop: Callable[[int, int], int | None]) -> None:
-    """Remove ranges of items: all of them first, then halves, quarters, down to single ones.
-
-    Args:
-        size: Number of items.
-        drop: Removes the items from one position to another (exclusive) and returns how many remain, or returns None if
-            they are needed.
-    """
-    chunk = size
-    while chunk > 0:
-        at = 0
-        while at < size:
-            left = drop(at, at + chunk)
-            if left is None:
-                at += chunk
-            else:
-                size = left
-        chunk //= 2

@@ -88,7 +88,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckSettings:
     """How to check a program.
 
     Attributes:
@@ -156,14 +156,14 @@ class Check:
 
 
 @dataclass
-class Counts:
+class CheckStatistics:
     """Statistics of one program: functions checked, and kernels that use a matrix unit."""
 
     functions: int = 0
     tile_kernels: int = 0
 
 
-def check_program(program: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
+def check_program(program: RandomProgram, check: CheckSettings, doing: Callable[[str], None]) -> CheckStatistics:
     """Check a program.
 
     Args:
@@ -187,13 +187,13 @@ def check_program(program: RandomProgram, check: Check, doing: Callable[[str], N
         raise MismatchError("opt", message) from None
 
 
-def _check(program: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
+def _check(program: RandomProgram, check: CheckSettings, doing: Callable[[str], None]) -> CheckStatistics:
     """Check a program as it is, without optimising it first."""
     program = replace(program, text=check.drawn.compiled_for(program.text))
     doing("evaluating the input")
     arguments = _evaluated_input(program, check)
     if not check.target:
-        return Counts(len(program.functions))
+        return CheckStatistics(len(program.functions))
     target = check.lowering_target
     if check.evaluate:
         for title, module in _stages(check, program, target, doing):
@@ -202,11 +202,11 @@ def _check(program: RandomProgram, check: Check, doing: Callable[[str], None]) -
     if not check.run:
         if not check.evaluate:
             _lowered(program.text, target, check.options)
-        return Counts(len(program.functions))
+        return CheckStatistics(len(program.functions))
     return _run(program, check, target, arguments, doing)
 
 
-def _optimised(text: str, check: Check) -> str:
+def _optimised(text: str, check: CheckSettings) -> str:
     """A module after LLVM's pipeline, which leaves tensor operations alone.
 
     LLVM 19 crashes when x86's cost model computes the cost of a scalable splat.
@@ -224,7 +224,7 @@ def _optimised(text: str, check: Check) -> str:
 # Evaluation --------------------------------------------------------------------------------------------------------
 
 
-def _evaluated_input(program: RandomProgram, check: Check) -> list[Arguments]:
+def _evaluated_input(program: RandomProgram, check: CheckSettings) -> list[Arguments]:
     """Each function's arrays before and after a call."""
     results = [function.arguments() for function in program.functions]
     if not check.evaluate and all(after is not None for _, after in results):
@@ -243,7 +243,7 @@ def _evaluated_input(program: RandomProgram, check: Check) -> list[Arguments]:
 
 
 def _stages(
-    check: Check, program: RandomProgram, target: Target, doing: Callable[[str], None]
+    check: CheckSettings, program: RandomProgram, target: Target, doing: Callable[[str], None]
 ) -> Iterator[tuple[str, Module]]:
     """The outputs of the stages; every fourth variant, each stage parses the text that the previous one wrote.
 
@@ -270,7 +270,9 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
         raise RefusedError(error.message) from None
 
 
-def _evaluate(title: str, module: Module, program: RandomProgram, arguments: list[Arguments], check: Check) -> None:
+def _evaluate(
+    title: str, module: Module, program: RandomProgram, arguments: list[Arguments], check: CheckSettings
+) -> None:
     """Compare the meaning of a stage's output with that of the input.
 
     An evaluation may exceed its limit of instructions if machine code runs as well. If there are several versions, the
@@ -296,8 +298,12 @@ def _evaluate(title: str, module: Module, program: RandomProgram, arguments: lis
 
 
 def _run(
-    program: RandomProgram, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
-) -> Counts:
+    program: RandomProgram,
+    check: CheckSettings,
+    target: Target,
+    arguments: list[Arguments],
+    doing: Callable[[str], None],
+) -> CheckStatistics:
     doing("compiling")
     try:
         compiled = _compiled(program.text, target, check)
@@ -326,10 +332,10 @@ def _run(
                 _call_guarded(call, function, before, after, at_end=at_end, retyped=bool(check.optimise))
     if isinstance(compiled, EmulatedModule):
         compiled.close()
-    return Counts(len(program.functions), _count_tile_kernels(compiled.lowered))
+    return CheckStatistics(len(program.functions), _count_tile_kernels(compiled.lowered))
 
 
-def _compiled(text: str, target: Target, check: Check) -> CompiledModule | EmulatedModule:
+def _compiled(text: str, target: Target, check: CheckSettings) -> CompiledModule | EmulatedModule:
     """A program as machine code, for this machine or for the emulated one."""
     if not check.emulator:
         return tlx.compile(text, target, opt_level=check.opt_level, options=check.options)

@@ -35,7 +35,6 @@ from typing import Any, Final
 import click
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.fuzz.campaign import drop_items
 from tlx.fuzz.mutation import (
     PRODUCT,
     SETTINGS,
@@ -46,6 +45,7 @@ from tlx.fuzz.mutation import (
     mutated_text,
     seed_texts,
 )
+from tlx.fuzz.shrinking import drop_items
 from tlx.ir.parser.module import parse, uses_typed_pointers
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.verification import disassemble

@@ -24,8 +24,8 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.diagnostics import TlxError
-from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
-from tlx.fuzz.generation.model import Node
+from tlx.fuzz.check import CheckSettings, MismatchError, RefusedError, check_program
+from tlx.fuzz.generation.model import ChoiceNode
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import RandomProgram, portable, random_program
 from tlx.fuzz.graphs.check import check_graph
@@ -53,8 +53,8 @@ class Request:
     """
 
     profile: str
-    source: int | Node
-    check: Check
+    source: int | ChoiceNode
+    check: CheckSettings
     operations: tuple[str, ...] = field(default=())
 
     def program(self) -> RandomProgram | GraphProgram:
@@ -64,7 +64,7 @@ class Request:
         profile = PROFILES[self.profile]
         if self.operations:
             profile = replace(profile, operations=self.operations)
-        source = self.source if isinstance(self.source, Node) else f"{self.profile} {self.source}"
+        source = self.source if isinstance(self.source, ChoiceNode) else f"{self.profile} {self.source}"
         program = random_program(profile, source)
         return portable(program) if self.check.emulator else program
 
@@ -75,16 +75,16 @@ class Request:
 
     def as_json(self) -> str:
         """The request as a line of JSON."""
-        source = self.source.as_json() if isinstance(self.source, Node) else self.source
+        source = self.source.as_json() if isinstance(self.source, ChoiceNode) else self.source
         return json.dumps({**asdict(replace(self, source=0)), "source": source})
 
     @classmethod
     def of_json(cls, line: str) -> Request:
         """The request that `as_json` wrote."""
         value = json.loads(line)
-        source = value["source"] if isinstance(value["source"], int) else Node.of_json(value["source"])
+        source = value["source"] if isinstance(value["source"], int) else ChoiceNode.of_json(value["source"])
         drawn = RandomOptions.of_json(value["check"].pop("drawn"))
-        check = Check(**value["check"], drawn=drawn)
+        check = CheckSettings(**value["check"], drawn=drawn)
         check = replace(check, features=tuple(check.features))
         return cls(value["profile"], source, check, tuple(value["operations"]))
 

@@ -51,7 +51,7 @@ _MOST_BODIES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
+class _CumulativeSteps:
     """How a cumulative operation goes along a dimension: the operation, and what it begins with."""
 
     operation: ElementwiseOp
@@ -64,7 +64,7 @@ class _Steps:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Carried:
+class _LoopCarriedValue:
     """A value that a loop carries.
 
     Attributes:
@@ -132,7 +132,7 @@ class _InnerTest:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Path:
+class _BranchEnd:
     """The end of a branch: its last block, its results, the place of each in memory, and a snapshot."""
 
     block: Block
@@ -283,7 +283,9 @@ class ControlFlow(Composites):
         first, target = (self._with_view(v, v.view.sliced(start, shape, (1, 1, 1))) for v in (source, result))
         self._write(target, neutral if exclusive else first)
         if length > 1:
-            steps = _Steps(self._operation(_CUMULATIVE[name], wide.dtype), reverse=reverse, exclusive=exclusive)
+            steps = _CumulativeSteps(
+                self._operation(_CUMULATIVE[name], wide.dtype), reverse=reverse, exclusive=exclusive
+            )
             accumulate = self._accumulate_elements if inner == 1 else self._accumulate_rows
             accumulate(source, result, steps)
         return self.convert(self.reshape(result, value.shape), value.dtype)
@@ -292,7 +294,7 @@ class ControlFlow(Composites):
         """The sums of all elements up to each one along a dimension, as `numpy.cumsum`."""
         return self.cumulative("sum", x, axis)
 
-    def _accumulate_rows(self, source: Value, result: Value, steps: _Steps) -> None:
+    def _accumulate_rows(self, source: Value, result: Value, steps: _CumulativeSteps) -> None:
         """A step for all rows and inner positions at once."""
         rows, length, inner = source.shape
 
@@ -305,7 +307,7 @@ class ControlFlow(Composites):
             total = self._map("cumulative", steps.operation, [at(result, before), new], source.dtype)
             self._write(at(result, state.index), total)
 
-    def _accumulate_elements(self, source: Value, result: Value, steps: _Steps) -> None:
+    def _accumulate_elements(self, source: Value, result: Value, steps: _CumulativeSteps) -> None:
         """One row after the other, with the last result in a register."""
         b, length, type_ = self._builder, source.shape[1], type_of(source.dtype)
 
@@ -328,16 +330,16 @@ class ControlFlow(Composites):
         self._builder.phi(type_, incoming, "state")
         return self._builder.block.instructions[self._builder.index - 1]
 
-    def _carried(self, x: Value, phi: Instruction | None, outer: int, after: Instruction | Block) -> _Carried:
+    def _carried(self, x: Value, phi: Instruction | None, outer: int, after: Instruction | Block) -> _LoopCarriedValue:
         """The state of a loop in the region where an iteration begins."""
         if phi is not None:
-            return _Carried(x, self._of_vector(phi.value, x.shape, x.dtype), phi)
+            return _LoopCarriedValue(x, self._of_vector(phi.value, x.shape, x.dtype), phi)
         if not self._is_writable(x, outer):
-            return _Carried(x, self._buffer(x.shape, x.dtype))
+            return _LoopCarriedValue(x, self._buffer(x.shape, x.dtype))
         value = self._overwritten(self._canonical(x), after)
         assert value.buffer.memory is not None
         value.buffer.memory.region = self._region
-        return _Carried(x, value, is_taken=True)
+        return _LoopCarriedValue(x, value, is_taken=True)
 
     def _test(self, condition: Callable[..., Operand], state: Sequence[Value]) -> _Test:
         """Test whether there is another iteration, which begins in a new block."""
@@ -353,7 +355,7 @@ class ControlFlow(Composites):
     def _inner_test(
         self,
         condition: Callable[..., Operand],
-        carried: Sequence[_Carried],
+        carried: Sequence[_LoopCarriedValue],
         results: Sequence[Value],
         homes: Mapping[int, int],
     ) -> _InnerTest:
@@ -371,7 +373,9 @@ class ControlFlow(Composites):
         self._restore(snapshot)
         return _InnerTest(test, state, b.block, elements)
 
-    def _exchange(self, carried: Sequence[_Carried], results: Sequence[Value], homes: Mapping[int, int]) -> list[Value]:
+    def _exchange(
+        self, carried: Sequence[_LoopCarriedValue], results: Sequence[Value], homes: Mapping[int, int]
+    ) -> list[Value]:
         """The next state: each tensor in the memory of its home, or in its own; single elements in registers."""
         places = [carried[homes.get(k, k)] for k in range(len(carried))]
         is_moved = [c.phi is None and not c.is_at(x) for c, x in zip(places, results, strict=True)]
@@ -385,7 +389,7 @@ class ControlFlow(Composites):
             state[k] = self._overwritten(places[k].value, self._here())
         return state
 
-    def _carry(self, moved: Sequence[tuple[_Carried, Value]]) -> None:
+    def _carry(self, moved: Sequence[tuple[_LoopCarriedValue, Value]]) -> None:
         """Make results the state of the next iteration; they may lie in each other's memory."""
         vectors = [self._vector(x, range(x.rank)) if c.phi else self._row_major_token(x) for c, x in moved]
         for (c, _), vector in zip(moved, vectors, strict=True):
@@ -395,7 +399,7 @@ class ControlFlow(Composites):
             else:
                 add_incoming(c.phi, vector, self._builder.block.name)
 
-    def _enter(self, c: _Carried, outer: int, *, is_kept: bool) -> Value:
+    def _enter(self, c: _LoopCarriedValue, outer: int, *, is_kept: bool) -> Value:
         """Write the initial value where the loop carries it; returns the value after the loop."""
         if c.phi is not None:
             return c.value
@@ -434,7 +438,7 @@ class ControlFlow(Composites):
         b = self._builder
         values = [self._value(operation, x) for x in operands]
         after, snapshot, blocks = self._here(), self._snapshot(), self._blocks()
-        paths: list[_Path] = []
+        paths: list[_BranchEnd] = []
         for k, (name, function) in enumerate(functions.items()):
             otherwise: Block | None = None
             if k < len(tests):
@@ -443,7 +447,7 @@ class ControlFlow(Composites):
             self._restore(snapshot)
             results = self._results(operation, name, function(*values), paths[0].results if paths else None)
             places = [None if x.buffer.is_overwritten else _place(x) for x in results]
-            paths.append(_Path(b.block, results, places, self._snapshot()))
+            paths.append(_BranchEnd(b.block, results, places, self._snapshot()))
             b.at_end(otherwise or b.block)
         join = b.new_block("joined")
         count = len(paths[0].results)
@@ -468,7 +472,7 @@ class ControlFlow(Composites):
         self._close(blocks, phis)
         return tuple(final)
 
-    def _leave(self, path: _Path, join: Block, in_place: Sequence[bool]) -> list[ir.Value | None]:
+    def _leave(self, path: _BranchEnd, join: Block, in_place: Sequence[bool]) -> list[ir.Value | None]:
         """The vectors of the results of a branch that are not in place, and the jump out of it."""
         self._restore(path.snapshot)
         self._builder.at_end(path.block)
@@ -479,7 +483,7 @@ class ControlFlow(Composites):
         self._builder.branch(join)
         return vectors
 
-    def _merge(self, snapshot: _Snapshot, paths: Sequence[_Path], after: Instruction | Block) -> None:
+    def _merge(self, snapshot: _Snapshot, paths: Sequence[_BranchEnd], after: Instruction | Block) -> None:
         """Go on with what was known before the branches; what one of them overwrote, all of them did."""
         self._restore(snapshot)
         for memory, writes in snapshot.writes.items():
@@ -539,7 +543,7 @@ class ControlFlow(Composites):
         return values
 
 
-def _cycles(carried: Sequence[_Carried], results: Sequence[Value]) -> list[list[int]]:
+def _cycles(carried: Sequence[_LoopCarriedValue], results: Sequence[Value]) -> list[list[int]]:
     """The large tensors of a state that exchange their memory: in a cycle, each moves to the memory of the next one.
 
     The last one of a chain is new; it moves to the memory of the first one, which is free: `(a, b, c) -> (f(a), a, b)`

@@ -18,7 +18,7 @@ from tlx.ir import values as ir
 from tlx.ir.builder import new_function
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, PTR, FloatType, IntType, Type, VectorType, vector_of
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -184,7 +184,7 @@ class Core:
         name = self._module.global_names.fresh("constant")
         numbers = ", ".join(f"{stored} {_spelled(stored, number)}" for number in _as_stored(data).ravel())
         text = f"\n@{name} = internal constant [{data.size} x {stored}] [{numbers}], align 64\n"
-        self._module.items.insert(0, Raw(text))
+        self._module.items.insert(0, UnparsedText(text))
         return self._in_memory(ir.Global(PTR, name), data.shape, known)
 
     # Values ----------------------------------------------------------------------------------------------------

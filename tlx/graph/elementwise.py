@@ -61,7 +61,7 @@ class Elementwise(Core):
     """Operations that compute each element from the elements at the same place."""
 
     def binary(self, name: str, x: Operand, y: Operand) -> Value:
-        """One of `BINARY` on two tensors of the same element type; shapes broadcast as in numpy.
+        """Apply one of the operations `BINARY` to two tensors of one element type; shapes broadcast as in numpy.
 
         Integers wrap. Integer division truncates, so a remainder has the sign of `x`; `x / 0` has all bits set and the
         remainder is `x`, as in XLA. Shifts by the width or more give 0, or the sign for `shift_right` of signed
@@ -156,7 +156,7 @@ class Elementwise(Core):
         return self.minimum(self.maximum(value, low), high)
 
     def unary(self, name: str, x: Operand) -> Value:
-        """One of `UNARY`."""
+        """Apply one of the functions `UNARY` to each element."""
         if name not in UNARY:
             self._fail("unary", f"{name!r} is not one of {', '.join(UNARY)}")
         value = self._value(name, x)
@@ -227,9 +227,9 @@ class Elementwise(Core):
         other = to if source is not None else x.dtype
         if not is_float(other) or small_float_of(other) is not None:
             return self.convert(self.convert(x, "float32"), to)
-        immediates: list[ir.Value] = [ir.Text(METADATA, format_.metadata)]
+        immediates: list[ir.Value] = [ir.OpaqueConstant(METADATA, format_.metadata)]
         if source is None:
-            immediates += [ir.Text(METADATA, NEAREST), ir.ConstInt(I1, 0)]
+            immediates += [ir.OpaqueConstant(METADATA, NEAREST), ir.ConstInt(I1, 0)]
         operation = ElementwiseOp("call", callee=FROM_SMALL if source is not None else TO_SMALL)
         return self._map("convert", operation, [x], to, immediates)
 

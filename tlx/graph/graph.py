@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, PreparedFunction, aligned_array
+from tlx.api.arguments import ArgumentError, aligned_array
+from tlx.api.call import PreparedFunction
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.streams import CallOrder, check_host_order, stream_handle
@@ -67,7 +68,7 @@ class GraphFunction:
     """A graph as a function of numpy arrays; its weights are packed once.
 
     Attributes:
-        inputs: Parameters and weights, in the order of the IR's.
+        inputs: Parameters and weights, in their order in the IR.
         outputs: The results.
         call: The function of all inputs and results; with `prepared`, not called.
         lowered: The LLVM IR that was compiled; empty for the evaluator.
@@ -154,7 +155,7 @@ class GraphFunction:
         return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(self) -> None:
-        """Pack the weights again, after their arrays have changed. No call may run meanwhile."""
+        """Pack the weights again after their arrays have changed; no call may run at the same time."""
         for owned, array in zip(self.weights, (i.array for i in self.inputs if i.array is not None), strict=False):
             owned.fill(array)
         if self.prepared is not None:
@@ -182,18 +183,18 @@ class Graph(RandomBits):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """Parameters and weights, in the order of the IR's."""
+        """Parameters and weights, in their order in the IR."""
         return tuple(self._inputs)
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """The results, which the IR's function takes pointers to after the inputs."""
+        """The results; in the IR, pointers to them follow the inputs."""
         return tuple(self._outputs)
 
     def parameter(
         self, name: str, shape: Sequence[int], dtype: str | type | DType = FLOAT32, *, donated: bool = False
     ) -> Value:
-        """An array that each call passes.
+        """Add a parameter: an array that each call passes.
 
         Args:
             name: Its name in the IR.
@@ -206,7 +207,7 @@ class Graph(RandomBits):
         return self._declare(Input(self._free(name), extents, known, is_donated=donated))
 
     def weight(self, name: str, array: Any, dtype: str | type | DType | None = None) -> Value:
-        """An array that is the same in every call: a parameter of the function in the IR with `"tlx-constant"`.
+        """Add a weight, an array that is the same in every call: in the IR, a parameter with `"tlx-constant"`.
 
         It is packed when the graph is compiled. Changes of the array after that are seen once `prepare()` of the
         compiled graph has packed it again; it is not copied if it is contiguous.
@@ -218,7 +219,7 @@ class Graph(RandomBits):
         return self._declare(Input(self._free(name), data.shape, known, data.astype(known, copy=False)))
 
     def output(self, x: Operand, name: str = "out", into: Value | None = None) -> None:
-        """Make a value a result, after those before it.
+        """Make a value the next result.
 
         Args:
             x: The value.
@@ -307,7 +308,7 @@ class Graph(RandomBits):
         return GraphFunction(tuple(self._inputs), tuple(self._outputs), entry, compiled.lowered, prepared)
 
     def evaluate(self, *arrays: Any) -> Any:
-        """The results by the evaluator, without machine code; slow."""
+        """Compute the results in the evaluator, without machine code; slow."""
         from tlx.evaluate import Machine
 
         machine = Machine(self.module())

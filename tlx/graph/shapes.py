@@ -70,7 +70,7 @@ class Shapes(Core):
         return self._with_view(value, value.view.broadcast(extents, places))
 
     def expand(self, x: Operand, axis: int) -> Value:
-        """A new dimension of extent 1 before dimension `axis`."""
+        """Insert a dimension of extent 1 before dimension `axis`."""
         value = self._value("expand", x)
         place = self._axis("expand", axis, value.rank + 1)
         return self.reshape(value, (*value.shape[:place], 1, *value.shape[place:]))

@@ -24,7 +24,7 @@ from tlx.graph.indexing import stored_type
 from tlx.graph.value import Operand, Value
 from tlx.intrinsics.numpy_types import is_float, type_of
 from tlx.ir import values as ir
-from tlx.ir.module import Raw
+from tlx.ir.module import UnparsedText
 from tlx.ir.rewrite import declare_intrinsic
 from tlx.ir.types import I1, I8, I32, I64, PTR, VOID, FunctionType, bits_of
 from tlx.ir.values import ConstInt
@@ -37,7 +37,7 @@ _SHORT: Final = 48
 
 
 class Sorting(ControlFlow):
-    """Sorts, and the greatest elements.
+    """Sorting, and the greatest elements.
 
     Floats are in total order, as in XLA: -NaN, -inf, ..., -0, +0, ..., inf, NaN.
     """
@@ -165,7 +165,7 @@ class Sorting(ControlFlow):
                 declare_intrinsic(self._module, "llvm.memset", [PTR, I64], FunctionType(VOID, (PTR, I8, I64, I1)))
             stem, _, type_ = name.rpartition(".")
             text = _TAKE.replace("iN", type_) if stem == "tlx.take" else _FUNCTIONS[name]
-            self._module.items.append(Raw(f"\n\n{text.strip()}"))
+            self._module.items.append(UnparsedText(f"\n\n{text.strip()}"))
         type_ = FunctionType(VOID, tuple(a.type for a in arguments))
         self._builder.call(ir.Global(PTR, name), type_, arguments)
 

@@ -129,7 +129,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class TokenView:
     """A nested view in the terms of a token.
 
     Attributes:
@@ -155,7 +155,7 @@ class Placement:
         return tuple(whole), tuple(w - extent for w, extent in zip(whole, self.shape, strict=True))
 
 
-def place(view: View) -> Placement:
+def place(view: View) -> TokenView:
     """A nested view as shape, layout and pitches; repeated dimensions are left out.
 
     An innermost stride above 1 is the pitch of an innermost dimension of extent 1:
@@ -182,4 +182,4 @@ def place(view: View) -> Placement:
             pitches[k] = view.strides[outer] // following
             following = view.strides[outer]
     layout = tuple(dimensions.index(d) for d in outermost_first)
-    return Placement(tuple(dimensions), layout, tuple(shape), tuple(pitches), following)
+    return TokenView(tuple(dimensions), layout, tuple(shape), tuple(pitches), following)

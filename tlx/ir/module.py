@@ -23,7 +23,7 @@ _ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((
 
 
 @dataclass(eq=False)
-class Raw:
+class UnparsedText:
     """Text that is kept unparsed: globals, types, metadata, comments, functions without tensor operations."""
 
     text: str
@@ -49,7 +49,7 @@ class Declaration:
         return self.text
 
 
-Item = Raw | Declaration | Function | DuplicateFunction
+Item = UnparsedText | Declaration | Function | DuplicateFunction
 
 
 def attribute_groups(text: str) -> dict[str, str]:
@@ -109,7 +109,7 @@ class Module:
     @property
     def is_parsed_fully(self) -> bool:
         """Whether the body of each function is parsed to instructions."""
-        return not any(isinstance(item, Raw) and _DEFINE.search(item.text) for item in self.items)
+        return not any(isinstance(item, UnparsedText) and _DEFINE.search(item.text) for item in self.items)
 
     def function(self, name: str) -> Function:
         """The parsed function of that name.
@@ -129,7 +129,7 @@ class Module:
 
     def raw_text(self) -> str:
         """Text of everything but parsed functions: globals, attribute groups, metadata."""
-        return "".join(item.text for item in self.items if isinstance(item, Raw | Declaration))
+        return "".join(item.text for item in self.items if isinstance(item, UnparsedText | Declaration))
 
     @cached_property
     def is_big_endian(self) -> bool:
@@ -162,7 +162,7 @@ class Module:
     def append(self, item: Item) -> None:
         """Insert a new item after the last function or declaration."""
         index = len(self.items)
-        while index > 0 and isinstance(self.items[index - 1], Raw):
+        while index > 0 and isinstance(self.items[index - 1], UnparsedText):
             index -= 1
         self.items.insert(index or len(self.items), item)
         if isinstance(item, Declaration) and self._declarations is not None:
@@ -197,7 +197,7 @@ def nontemporal_metadata(module: Module) -> str:
     nodes = {text: number for number, text in reversed(_NODES.findall(module.raw_text()))}
     if _ONE not in nodes:
         nodes[_ONE] = str(1 + max((int(number) for number in nodes.values()), default=-1))
-        module.items.append(Raw(f"\n\n!{nodes[_ONE]} = {_ONE}\n"))
+        module.items.append(UnparsedText(f"\n\n!{nodes[_ONE]} = {_ONE}\n"))
     return f"{_NONTEMPORAL}!{nodes[_ONE]}"
 
 

@@ -11,7 +11,7 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow, NaturalLoop
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.rewrite import drop_debug_uses, set_operand, split_block
 from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
@@ -291,7 +291,7 @@ def add_constructor(module: Module, name: str) -> None:
     type_ = f"{{ i32, {function}, {data} }}"
     value = f"{{ i32 {_PRIORITY}, {function} @{name}, {data} null }}"
     for item in module.items:
-        if isinstance(item, Raw) and (existing := _EXISTING.search(item.text)):
+        if isinstance(item, UnparsedText) and (existing := _EXISTING.search(item.text)):
             count, type_, opening = int(existing[1]) + 1, existing[2], existing[3]
             if type_.startswith("{") and type_.count(",") == 1:  # before LLVM 9: no associated data
                 value = f"{{ i32 {_PRIORITY}, {function} @{name} }}"
@@ -300,7 +300,7 @@ def add_constructor(module: Module, name: str) -> None:
             text = f"@llvm.global_ctors = appending global [{count} x {type_}] [{entries}{type_} {value}]"
             item.text = item.text[: existing.start()] + text + item.text[end:]
             return
-    module.append(Raw(f"\n\n@llvm.global_ctors = appending global [1 x {type_}] [{type_} {value}]"))
+    module.append(UnparsedText(f"\n\n@llvm.global_ctors = appending global [1 x {type_}] [{type_} {value}]"))
 
 
 def collect_constructors(text: str, name: str) -> str:

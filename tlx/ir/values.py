@@ -154,7 +154,7 @@ class Splat(Constant):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Constant):
+class OpaqueConstant(Constant):
     """A constant kept as spelled: `c"..."` strings, inline asm, metadata operands, blockaddress, ..."""
 
     spelling: str

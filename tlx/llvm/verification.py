@@ -189,7 +189,7 @@ class DeferredVerification:
 
 
 def _cause(error: TlxError, source: Source) -> TlxError:
-    from tlx.ir.parser.module import root_cause
+    from tlx.ir.parser.suggestions import root_cause
 
     return root_cause(error, source) if isinstance(error, ParseError) else error
 
@@ -288,7 +288,7 @@ def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
     if rejected.kind == "parse":
         if not place:
             return Rejection(parsing=True, message=message)
-        from tlx.ir.parser.module import with_suggestion
+        from tlx.ir.parser.suggestions import with_suggestion
 
         offset = _offset(text, int(place.group(1)), int(place.group(2)))
         return Rejection(True, with_suggestion(place.group(3), text, offset), (offset,))

@@ -1,4 +1,4 @@
-"""The machine to measure on: its processor, pinning, and the settings of numpy's BLAS."""
+"""The machine that measurements run on: its processor, pinning, and the settings of numpy's BLAS."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def _sign(element: Element) -> Sign:
 
 
 def products_of_file(
-    path: str, target: Target, threads: int = 1, reading: InputFormat = FORMAT_BY_NAME
+    path: str, target: Target, threads: int = 1, input_format: InputFormat = FORMAT_BY_NAME
 ) -> list[KnobQuery]:
     """The products that become kernels when a file is lowered for a number of threads, without duplicates.
 
@@ -289,8 +289,8 @@ def products_of_file(
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", verify_each=False, knobs=note, threads="openmp" if threads > 1 else "none")
-    text = files.read_ir(path, options.threads, reading)
-    lower_text(text, files.ir_name(path, reading), target, options=options)
+    text = files.read_ir(path, options.threads, input_format)
+    lower_text(text, files.ir_name(path, input_format), target, options=options)
     return list(products)
 
 

@@ -139,7 +139,7 @@ class TuningSession:
         entry = self.database.entry(key)
         if entry["complete"]:
             return SearchReport(key, best_of(entry), complete=True, known=True)
-        measuring = _Measuring(self, key, entry)
+        measuring = _TrialRunner(self, key, entry)
         product = parse_product(key.problem)
         result = Search(product, target_of(key.target, key.features), measuring).run()
         best = _best(result)
@@ -157,7 +157,7 @@ def _best(result: SearchResult) -> BestKnobs | None:
     return BestKnobs(str(result.knobs), round(outcome.ratio, 4), rate, default, today()[:10])
 
 
-class _Measuring:
+class _TrialRunner:
     """Measures those trials of a search that the database has no outcomes of, within the budget."""
 
     def __init__(self, session: TuningSession, key: EntryKey, entry: Entry) -> None:

@@ -7,7 +7,7 @@ reductions     over dimensions and windows; the gradient of pooling
 indexing       gather, scatter, slices at positions that are values
 control_flow   calls, loops, conditionals, random bits
 sorting        sorting by keys
-refused        what is not translated, and what to do instead
+unsupported    what is not translated, and what to do instead
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.frontends.jax.operations import control_flow, elementwise, indexing, products, reductions, shapes, sorting
-from tlx.frontends.jax.operations.refused import REFUSED as REFUSED
+from tlx.frontends.jax.operations.unsupported import REFUSED as REFUSED
 from tlx.frontends.jax.translation import Rule
 
 RULES: Final[dict[str, Rule]] = {

@@ -17,8 +17,7 @@ import numpy as np
 
 from tlx.frontends.onnx.model import Array, Node, element_type, type_name
 from tlx.frontends.onnx.operators.activations import softmax_along
-from tlx.frontends.onnx.operators.convolution import borders, convolved, spatial
-from tlx.frontends.onnx.operators.pooling import average_pool
+from tlx.frontends.onnx.operators.windows import average_pool, borders, convolved, spatial
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float, small_float_of

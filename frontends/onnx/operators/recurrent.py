@@ -26,7 +26,7 @@ _DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": 
 
 
 @dataclass(frozen=True, slots=True)
-class _Quantized:
+class _QuantizedWeights:
     """Weights in 8 bits, transposed, with scale and zero point."""
 
     weights: Tensor
@@ -53,8 +53,8 @@ class _Cell:
     node: Node
     kind: str
     size: int
-    weights: Tensor | _Quantized
-    recurrent: Tensor | _Quantized
+    weights: Tensor | _QuantizedWeights
+    recurrent: Tensor | _QuantizedWeights
     bias: Tensor | None
     recurrent_bias: Tensor | None
     peepholes: Tensor | None
@@ -112,7 +112,7 @@ def quantized_lstm(
     if len(quantization) != 4:
         raise node.error("needs scales and zero points of its weights")
     layers = [
-        [_Quantized(*(t.reshape(t.part(v, 0, d, d + 1), v.shape[1:]) for v in every)) for d in range(w.shape[0])]
+        [_QuantizedWeights(*(t.reshape(t.part(v, 0, d, d + 1), v.shape[1:]) for v in every)) for d in range(w.shape[0])]
         for every in ((w, *quantization[:2]), (r, *quantization[2:]))
     ]
     whole = (t.transpose(w, (0, 2, 1)), t.transpose(r, (0, 2, 1)), b, peepholes)
@@ -127,7 +127,7 @@ def _layer(
     initial: tuple[Tensor | None, Tensor | None],
     lengths: Tensor | None,
     kind: str,
-    quantized: Sequence[Sequence[_Quantized]] = (),
+    quantized: Sequence[Sequence[_QuantizedWeights]] = (),
 ) -> tuple[Tensor, ...]:
     (w, r, *_), (hidden, cell) = weights, initial
     batch_first = node.integer("layout", 0) == 1
@@ -256,9 +256,9 @@ def _sum(t: Tensors, x: Tensor | None, y: Tensor | None) -> Tensor | None:
     return None if x is None or y is None else t.add(x, y)
 
 
-def _times(t: Tensors, x: Tensor, w: Tensor | _Quantized) -> Tensor:
+def _times(t: Tensors, x: Tensor, w: Tensor | _QuantizedWeights) -> Tensor:
     """The product with weights, quantized or not."""
-    return quantized_product(t, x, w.weights, w.scale, w.zero) if isinstance(w, _Quantized) else product(t, x, w)
+    return quantized_product(t, x, w.weights, w.scale, w.zero) if isinstance(w, _QuantizedWeights) else product(t, x, w)
 
 
 def _lstm(t: Tensors, cell: _Cell, x: Tensor, state: list[Tensor]) -> list[Tensor]:
@@ -291,7 +291,7 @@ def _gru(t: Tensors, cell: _Cell, x: Tensor, state: list[Tensor]) -> list[Tensor
         return t.part(v, len(v.shape) - 1, start * size, stop * size)
 
     recurrent = cell.recurrent
-    assert not isinstance(recurrent, _Quantized)
+    assert not isinstance(recurrent, _QuantizedWeights)
     gates = t.add(piece(x, 0, 2), product(t, hidden, piece(recurrent, 0, 2)))
     if recurrent_bias is not None:
         gates = t.add(gates, piece(recurrent_bias, 0, 2))

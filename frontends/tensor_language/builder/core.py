@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class Checked:
+class ArgumentChecks:
     """Base of classes whose public methods check their arguments against their annotations."""
 
     def __init_subclass__(cls) -> None:
@@ -65,7 +65,7 @@ def checked(function: _Function) -> _Function:
         except TypeError as error:
             unknown = next((name for name in named if name not in signature.parameters), "")
             near = did_you_mean(unknown, signature.parameters)
-            message = f"{function.__name__}: {error}" + (near and f": {near}")
+            message = f"{function.__name__}: {error}{near}"
             raise UsageError(message, place_of_call()) from None
         for name, value in bound.arguments.items():
             if name != "self":
@@ -139,7 +139,7 @@ UNWRITTEN: Final = Region([Yield()])
 """The region of an instruction that is checked before its region has been written."""
 
 
-class Core(Checked):
+class Core(ArgumentChecks):
     """Base of the builder of kernels."""
 
     _rules: InstructionChecker  # of the kernel's function

@@ -84,7 +84,7 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Namespace[Value]):
         if name not in self._named:
             message = f"@{self.name} has no parameter and the language no instruction {name}"
             near = did_you_mean(name, (*self._named, *instruction_methods()))
-            raise UsageError(f"{message}; {near or 'it has ' + (', '.join(self._named) or 'none')}", self.here())
+            raise UsageError(f"{message}{near or '; it has ' + (', '.join(self._named) or 'none')}", self.here())
         return self._named[name]
 
     def _parameter(self, name: str, type_: ParameterLike) -> Parameter:

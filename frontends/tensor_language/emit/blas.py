@@ -86,8 +86,8 @@ from tlx.frontends.tensor_language.emit.memory import address_of, masked_load, m
 from tlx.frontends.tensor_language.emit.subgroups import all_of, if_else, run_if, trap_if_null
 from tlx.frontends.tensor_language.emit.tensors import (
     LARGEST,
-    Epilogue,
     Factor,
+    OutputUpdate,
     Terms,
     accumulator_type,
     cast_elements,
@@ -101,10 +101,10 @@ from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType, Sca
 from tlx.ir.types import I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, const_int, const_ints
 
-Strategy = Callable[[Emitter, Epilogue, Terms], None]
+Strategy = Callable[[Emitter, OutputUpdate, Terms], None]
 
 
-def with_unit_strides(e: Emitter, epilogue: Epilogue, terms: Terms, strategy: Strategy) -> None:
+def with_unit_strides(e: Emitter, epilogue: OutputUpdate, terms: Terms, strategy: Strategy) -> None:
     """Emit two versions where first strides are unknown, one of which relies on strides of 1.
 
     if S1(A) == 1 and S1(B) == 1: the strategy with strides 1
@@ -120,7 +120,7 @@ def with_unit_strides(e: Emitter, epilogue: Epilogue, terms: Terms, strategy: St
     if_else(e, condition, lambda: strategy(e, *unit), lambda: strategy(e, epilogue, terms))
 
 
-def _memrefs(epilogue: Epilogue, terms: Terms) -> list[Memref]:
+def _memrefs(epilogue: OutputUpdate, terms: Terms) -> list[Memref]:
     return [epilogue.out, *(factor.memref for factor in terms.factors)]
 
 
@@ -210,7 +210,7 @@ def repeat_lanes(e: Emitter, value: Value, lanes: Lanes) -> Value:
     return value if lanes.count == 1 else splat(e, value, lanes.count)
 
 
-def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequence[Value]) -> None:
+def write_atomically(e: Emitter, epilogue: OutputUpdate, value: Parts, indices: Sequence[Value]) -> None:
     """Add a value in the epilogue's type to an element atomically, or store it."""
     memory, type_ = epilogue.out.type, epilogue.type
     element = memory.element
@@ -236,7 +236,7 @@ _VECTOR_BYTES: Final = 64
 Body = Callable[[tuple[Value, ...], Lanes], None]
 
 
-def emit_loops(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
+def emit_loops(e: Emitter, epilogue: OutputUpdate, terms: Terms) -> None:
     """Compute the output element by element."""
     along = _vector_index(epilogue, terms) if e.item is None else None
     lanes = lanes_of(epilogue.type) if along == 0 else 1
@@ -254,7 +254,7 @@ def lanes_of(type_: ScalarType) -> int:
     return _VECTOR_BYTES * 8 // type_.bits
 
 
-def _vector_index(epilogue: Epilogue, terms: Terms) -> int | None:
+def _vector_index(epilogue: OutputUpdate, terms: Terms) -> int | None:
     """The index along which vectors are computed: 0, `K`, or None."""
     if epilogue.type.kind == "complex":
         return None
@@ -323,7 +323,7 @@ def _steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes],
             body(whole, first_lanes(e, lanes, rest))
 
 
-def write_result(e: Emitter, epilogue: Epilogue, value: Parts, indices: tuple[Value, ...], lanes: Lanes) -> None:
+def write_result(e: Emitter, epilogue: OutputUpdate, value: Parts, indices: tuple[Value, ...], lanes: Lanes) -> None:
     """Write `alpha * value + beta * output`."""
 
     def spread(number: Value) -> Value:
@@ -337,7 +337,7 @@ def write_result(e: Emitter, epilogue: Epilogue, value: Parts, indices: tuple[Va
 
 
 def _value(
-    e: Emitter, epilogue: Epilogue, terms: Terms, indices: tuple[Value, ...], lanes: Lanes, depth_lanes: int
+    e: Emitter, epilogue: OutputUpdate, terms: Terms, indices: tuple[Value, ...], lanes: Lanes, depth_lanes: int
 ) -> Parts:
     """The sum of products at some indices of the output, in the epilogue's type."""
     if terms.depth is None:
@@ -399,7 +399,7 @@ def _split(e: Emitter, extent: Value, lanes: int) -> tuple[Value, Value]:
     return e.b.binary("and", extent, const_int(I64, -lanes)), e.b.binary("and", extent, const_int(I64, lanes - 1))
 
 
-def emit_scan(e: Emitter, epilogue: Epilogue, a: Memref, i: Cumsum) -> None:
+def emit_scan(e: Emitter, epilogue: OutputUpdate, a: Memref, i: Cumsum) -> None:
     """Compute all running sums."""
     mode, out = i.mode, epilogue.out
     others = [extent for k, extent in enumerate(out.shape) if k != mode]
@@ -415,7 +415,7 @@ def emit_scan(e: Emitter, epilogue: Epilogue, a: Memref, i: Cumsum) -> None:
     for_each_index(e, others, _lanes(e, epilogue, a, mode), body)
 
 
-def _lanes(e: Emitter, epilogue: Epilogue, a: Memref, mode: int) -> int:
+def _lanes(e: Emitter, epilogue: OutputUpdate, a: Memref, mode: int) -> int:
     """The number of lanes along mode 0."""
     if e.item is not None or mode == 0 or epilogue.atomic or epilogue.type.kind == "complex":
         return 1
@@ -428,7 +428,7 @@ _MOST_BYTES: Final = 32 << 10  # of all packed operands, which are on the stack
 _SMALL_COPIED: Final = 1 << 12  # multiplications below which packing does not pay off
 
 
-def fits_packed(epilogue: Epilogue, terms: Terms) -> bool:
+def fits_packed(epilogue: OutputUpdate, terms: Terms) -> bool:
     """Whether all extents of a product are known, first strides are 1, and packing pays off."""
     memrefs = [epilogue.out, *(factor.memref for factor in terms.factors)]
     if not all(isinstance(v, ConstInt) for m in memrefs for v in (*m.shape, m.stride[0])):
@@ -440,7 +440,7 @@ def fits_packed(epilogue: Epilogue, terms: Terms) -> bool:
     return copied <= _MOST_BYTES and _count(epilogue.out) * _number(terms.depth) >= _SMALL_COPIED
 
 
-def emit_packed(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
+def emit_packed(e: Emitter, epilogue: OutputUpdate, terms: Terms) -> None:
     """Compute a product of packed copies."""
     packed = Terms(tuple(Factor(_packed(e, f.memref), f.modes) for f in terms.factors))
     if isinstance(epilogue.out.stride[1], ConstInt):
@@ -448,11 +448,11 @@ def emit_packed(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
         return
     type_ = accumulator_type(epilogue.type, [factor.memref.type.element for factor in terms.factors])
     product = _local(e, type_, epilogue.out.shape, "product")
-    emit_tensors(e, Epilogue(product, type_, alpha=None, beta=None, reads=False, atomic=False), packed)
+    emit_tensors(e, OutputUpdate(product, type_, alpha=None, beta=None, reads=False, atomic=False), packed)
     finish_product(e, epilogue, product)
 
 
-def finish_product(e: Emitter, epilogue: Epilogue, product: Memref) -> None:
+def finish_product(e: Emitter, epilogue: OutputUpdate, product: Memref) -> None:
     """`C := alpha * product + beta * C`, in one pass."""
 
     def body(indices: tuple[Value, ...], lanes: Lanes) -> None:
@@ -496,7 +496,7 @@ _SMALL: Final = 1 << 14
 _MOST: Final = 1 << 20  # upper bound of a factor in the comparison with `_SMALL`, so that the product does not overflow
 
 
-def emit_dynamic(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
+def emit_dynamic(e: Emitter, epilogue: OutputUpdate, terms: Terms) -> None:
     """Compute a product of matrices; by loops where tensors do not fit."""
     factors = (*terms.factors, Factor(epilogue.out, (0, 1)))
     unit = all(is_int(f.memref.stride[0], 1) for f in factors)
@@ -534,7 +534,7 @@ def _is_fit(e: Emitter, out: Memref, terms: Terms, products: Value) -> Value:
     return all_of(e, conditions)
 
 
-def _emit(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
+def _emit(e: Emitter, epilogue: OutputUpdate, terms: Terms) -> None:
     a, b = terms.factors
     out = epilogue.out
     type_ = accumulator_type(epilogue.type, [a.memref.type.element, b.memref.type.element])

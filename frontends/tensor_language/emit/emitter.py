@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tlx.diagnostics import LoweringError
-from tlx.frontends.tensor_language.analysis import FirstWrites, MatrixUses
+from tlx.frontends.tensor_language.analysis.first_writes import FirstWrites
+from tlx.frontends.tensor_language.analysis.uses import MatrixUses
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
@@ -63,7 +64,7 @@ def tensor_element(type_: ScalarType) -> IntType | FloatType:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearLanes:
     """Lane `i` holds `base + i * step`.
 
     Attributes:
@@ -94,7 +95,7 @@ class Number:
 
     type: ScalarType
     parts: Parts
-    linear: Linear | None = None
+    linear: LinearLanes | None = None
     interval: Interval | None = None
 
     @property

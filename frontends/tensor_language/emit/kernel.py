@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError, Source
-from tlx.frontends.tensor_language.analysis import first_writes, matrix_uses, varying_names
+from tlx.frontends.tensor_language.analysis.divergence import varying_names
+from tlx.frontends.tensor_language.analysis.first_writes import first_writes
+from tlx.frontends.tensor_language.analysis.uses import matrix_uses
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import from_memory
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
@@ -41,7 +43,7 @@ from tlx.frontends.tensor_language.syntax.nodes import Attribute, Function, Para
 from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
 from tlx.frontends.tensor_language.work_items import work_group_sizes
 from tlx.ir.builder import Builder, Thread, emit_parallel_region, new_function
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.rewrite import set_operand
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, I16, I32, I64, VOID, FunctionType, Type, VectorType
@@ -260,11 +262,11 @@ def emit_program(program: Program, *, typed_pointers: bool, threads: Threads | G
         threads: What runs work-groups in parallel: a library, or the blocks of a target's grid.
         name: The name of the module in messages.
     """
-    module = Module(Source(name, ""), [Raw("")], typed_pointers)
+    module = Module(Source(name, ""), [UnparsedText("")], typed_pointers)
     for function in program.functions:
         if isinstance(threads, str):
             emit_kernel(module, function, threads=threads == "openmp")
         else:
             emit_for_grid(module, function, threads)
-    module.items.append(Raw('\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'))
+    module.items.append(UnparsedText('\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'))
     return module

@@ -43,7 +43,7 @@ from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
     Group,
-    Linear,
+    LinearLanes,
     Memref,
     Number,
     SharedMemory,
@@ -213,7 +213,7 @@ def _member(e: Emitter, group: Group, position: Number) -> Memref:
 
 
 @dataclass(frozen=True, slots=True)
-class ElementPlace:
+class ElementAddresses:
     """The addresses of an element access for all work-items.
 
     Attributes:
@@ -225,20 +225,20 @@ class ElementPlace:
     step: int | None
 
 
-def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> ElementPlace:
+def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> ElementAddresses:
     """The addresses of the element at some indices."""
     offset: Value = const_int(I64, 0)
     step: int | None = 0
     numbers = e.numbers(indices)
     if not memref.is_varying and all(not n.is_varying or n.linear is not None for n in numbers):
         for number, stride in zip(numbers, memref.stride, strict=True):
-            linear = number.linear or Linear(number.value, 0)
+            linear = number.linear or LinearLanes(number.value, 0)
             offset = offset_sum(e, offset, offset_product(e, linear.base, stride))
             step = _added(step, linear.step, stride)
     is_irregular = step is None or memref.is_varying or any(n.is_varying and n.linear is None for n in numbers)
     if is_irregular or (e.item is not None and any(n.is_varying for n in numbers)):
-        return ElementPlace(element_address(e, memref, indices), None)
-    return ElementPlace(pointer_at(e, memref, offset), step)
+        return ElementAddresses(element_address(e, memref, indices), None)
+    return ElementAddresses(pointer_at(e, memref, offset), step)
 
 
 def element_address(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Value:
@@ -251,8 +251,8 @@ def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Numb
     type_ = memref.type.element
     where = _place(e, memref, indices)
     if type_.kind == "complex" and where.step:
-        where = ElementPlace(element_address(e, memref, indices), None)
-    parts = (_load(e, ElementPlace(part, where.step), type_) for part in part_addresses(e, where.address, type_))
+        where = ElementAddresses(element_address(e, memref, indices), None)
+    parts = (_load(e, ElementAddresses(part, where.step), type_) for part in part_addresses(e, where.address, type_))
     return Number(type_, tuple(from_memory(e, part, type_) for part in parts))
 
 
@@ -276,11 +276,11 @@ def _store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Na
     if shared and e.item is not None:
         number, shared = replace(number, parts=tuple(threads.last_active(e, part) for part in number.parts)), False
     if shared or (type_.kind == "complex" and where.step):
-        where = ElementPlace(splat(e, element_address(e, memref, indices)), None)
+        where = ElementAddresses(splat(e, element_address(e, memref, indices)), None)
     if where.step != 0 or isinstance(where.address.type, VectorType):
         number = vary(e, number)
     for value, part in zip(number.parts, part_addresses(e, where.address, type_), strict=True):
-        _store(e, to_memory(e, value, type_), ElementPlace(part, where.step), type_)
+        _store(e, to_memory(e, value, type_), ElementAddresses(part, where.step), type_)
 
 
 def _added(step: int | None, lane: int, stride: Value) -> int | None:
@@ -290,7 +290,7 @@ def _added(step: int | None, lane: int, stride: Value) -> int | None:
     return step + lane * stride.value if isinstance(stride, ConstInt) else None
 
 
-def _load(e: Emitter, where: ElementPlace, type_: ScalarType) -> Value:
+def _load(e: Emitter, where: ElementAddresses, type_: ScalarType) -> Value:
     memory, align = memory_type(type_), type_.part.size
     if isinstance(where.address.type, VectorType):
         return gather(e, memory, where.address, align, e.mask)
@@ -311,7 +311,7 @@ def _frozen(e: Emitter, loaded: Value) -> Value:
     return e.b.value("freeze", loaded.type, [loaded], f"freeze {loaded.typed}")
 
 
-def _store(e: Emitter, value: Value, where: ElementPlace, type_: ScalarType) -> None:
+def _store(e: Emitter, value: Value, where: ElementAddresses, type_: ScalarType) -> None:
     align = type_.part.size
     if isinstance(where.address.type, VectorType):
         scatter(e, value, where.address, align, e.mask)
@@ -330,7 +330,7 @@ def _stored(e: Emitter, value: Value, address: Value, align: int) -> Sequence[Va
     return ()
 
 
-def _lane_addresses(e: Emitter, where: ElementPlace, element: Type) -> Value:
+def _lane_addresses(e: Emitter, where: ElementAddresses, element: Type) -> Value:
     """The address of each lane."""
     assert where.step is not None
     offsets = const_ints(I64, [lane * where.step for lane in range(e.lanes)])

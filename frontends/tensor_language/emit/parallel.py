@@ -50,7 +50,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from tlx.frontends.tensor_language.analysis import first_barrier
+from tlx.frontends.tensor_language.analysis.divergence import first_barrier
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     constant,
     from_i64,
@@ -63,7 +63,7 @@ from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,
     Interval,
-    Linear,
+    LinearLanes,
     Matrix,
     Memref,
     Number,
@@ -81,7 +81,7 @@ from tlx.target import thread_calls
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
+class _VariableRange:
     """The values of a variable: `start + k` for `0 <= k < count`.
 
     Attributes:
@@ -125,21 +125,21 @@ def foreach_tile(e: Emitter, i: ForeachTile) -> None:
         _nest_counts(e, tiles, one_tile)
 
 
-def _ranges(e: Emitter, i: Foreach | ForeachTile) -> list[_Range]:
+def _ranges(e: Emitter, i: Foreach | ForeachTile) -> list[_VariableRange]:
     triples = zip(i.variables, e.numbers(i.starts), e.numbers(i.stops), strict=True)
     return [_range(e, name, start, stop) for name, start, stop in triples]
 
 
-def _range(e: Emitter, name: Name, start: Number, stop: Number) -> _Range:
+def _range(e: Emitter, name: Name, start: Number, stop: Number) -> _VariableRange:
     first, last = to_i64(e, start), to_i64(e, stop)
     if isinstance(first, ConstInt) and isinstance(last, ConstInt):
-        return _Range(name, start.type, first, const_int(I64, max(0, last.value - first.value)))
+        return _VariableRange(name, start.type, first, const_int(I64, max(0, last.value - first.value)))
     distance = e.b.sub(last, first)
     count = e.b.select(e.b.icmp("slt", first, last), distance, const_int(I64, 0))
-    return _Range(name, start.type, first, count)
+    return _VariableRange(name, start.type, first, count)
 
 
-def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
+def _in_lanes(e: Emitter, body: Region, r: _VariableRange) -> None:
     """The loop over a range, with a lane for each value."""
     if e.item is not None:
         _in_threads(e, body, r)
@@ -158,7 +158,7 @@ def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
         _run_lanes(e, body, r, full, mask)
 
 
-def _in_threads(e: Emitter, body: Region, r: _Range) -> None:
+def _in_threads(e: Emitter, body: Region, r: _VariableRange) -> None:
     """The loop over a range on a grid: each subgroup runs some vectors of values, by a thread for each of them."""
     assert e.item is not None
     b, size = e.b, e.launch.subgroup_size
@@ -171,15 +171,15 @@ def _in_threads(e: Emitter, body: Region, r: _Range) -> None:
             _run_lanes(e, body, r, k, splat(e, b.icmp("ult", b.add(k, lane), r.count)))
 
 
-def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None) -> None:
+def _run_lanes(e: Emitter, body: Region, r: _VariableRange, k: Value, mask: Value | None) -> None:
     """The body for a vector of values starting with the k-th."""
     base = _variable(e, r.type, e.b.add(r.start, k)).value
     with e.region(), e.masked(mask):
-        e.bind(r.name, linear_number(e, r.type, Linear(base, 1, exact=True)))
+        e.bind(r.name, linear_number(e, r.type, LinearLanes(base, 1, exact=True)))
         e.instructions(body.instructions)
 
 
-def _nest(e: Emitter, ranges: Sequence[_Range], body: Callable[[], None]) -> None:
+def _nest(e: Emitter, ranges: Sequence[_VariableRange], body: Callable[[], None]) -> None:
     """Loops over ranges, the last one outermost."""
 
     def bound(positions: Sequence[Value]) -> None:
@@ -281,7 +281,7 @@ def each_subgroup(e: Emitter) -> Generator[Value]:
 _UNALIGNED: Final = 1  # entries of an array may be of any size
 
 
-class Slot:
+class SubgroupSlot:
     """The value of a name for each subgroup.
 
     Args:
@@ -397,7 +397,7 @@ class _LoopVariable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Common:
+class _UniformNumber:
     """A number that is uniform in the work-group."""
 
     number: Number
@@ -451,12 +451,12 @@ class Fission:
             return
         own = _reads(instructions)
         live_out = [name for i in instructions for name in i.results if self._reads[name.text] > own[name.text]]
-        slots: dict[str, Slot] = {}
+        slots: dict[str, SubgroupSlot] = {}
         with self._each_subgroup(own) as subgroup:
             self._e.instructions(list(instructions))
             for name in live_out:
                 value = self._e.scope[name.text]
-                slots[name.text] = Slot(self._e, value, constants=True)
+                slots[name.text] = SubgroupSlot(self._e, value, constants=True)
                 slots[name.text].store(self._e, subgroup, value)
         self._slots.update(slots)
 
@@ -480,7 +480,9 @@ class Fission:
         b.at_end(end)
         self._slots.update(zip((name.text for name in i.results), slots, strict=True))
 
-    def _arm(self, region: Region, flags: Sequence[bool], slots: Sequence[Slot] | None) -> Sequence[Slot]:
+    def _arm(
+        self, region: Region, flags: Sequence[bool], slots: Sequence[SubgroupSlot] | None
+    ) -> Sequence[SubgroupSlot]:
         """Emit a branch, and store the values that it yields in slots."""
         with self._scope():
             return self._copy(self._region(region), flags, slots)
@@ -493,8 +495,8 @@ class Fission:
         start, stop, step = (to_uniform(e, number) for number in numbers)
         flags = [e.is_varying(name) for name in i.carried]
         slots = self._copy(i.initial, flags, None)
-        bounds = [self._saved(i.start), self._saved(i.step) if i.step is not None else _Common(step)]
-        are_common = all(isinstance(bound, _Common) for bound in bounds)
+        bounds = [self._saved(i.start), self._saved(i.step) if i.step is not None else _UniformNumber(step)]
+        are_common = all(isinstance(bound, _UniformNumber) for bound in bounds)
         loop = UniformLoop(e, i, start, stop, step, counts_trips=not are_common)
         with e.region(), self._scope():
             if loop.trip is not None:
@@ -508,7 +510,9 @@ class Fission:
 
     # Slots -----------------------------------------------------------------------------------------------------
 
-    def _copy(self, names: Sequence[Name], flags: Sequence[bool], slots: Sequence[Slot] | None) -> Sequence[Slot]:
+    def _copy(
+        self, names: Sequence[Name], flags: Sequence[bool], slots: Sequence[SubgroupSlot] | None
+    ) -> Sequence[SubgroupSlot]:
         """Store values of names in slots; new slots are created if there are none yet."""
         if not names:
             return ()
@@ -516,7 +520,7 @@ class Fission:
         with self._each_subgroup(name.text for name in names) as subgroup:
             values = [as_varying(e, e.scope[n.text], flag) for n, flag in zip(names, flags, strict=True)]
             values = [replace(v, linear=None, interval=None) if isinstance(v, Number) else v for v in values]
-            slots = slots or [Slot(e, value, constants=False) for value in values]
+            slots = slots or [SubgroupSlot(e, value, constants=False) for value in values]
             for slot, value in zip(slots, values, strict=True):
                 slot.store(e, subgroup, value)
         return slots
@@ -528,14 +532,14 @@ class Fission:
         return value
 
     def _saved(self, name: Name) -> _SavedValue:
-        """The number for each subgroup; `_Common` if it is certainly uniform in the work-group."""
+        """The number for each subgroup; `_UniformNumber` if it is certainly uniform in the work-group."""
         slot = self._slots.get(name.text)
         if slot is None:
-            return _Common(self._e.number(name))
-        if isinstance(slot, Slot) and slot.is_constant:
+            return _UniformNumber(self._e.number(name))
+        if isinstance(slot, SubgroupSlot) and slot.is_constant:
             value = slot.load(self._e, const_int(I64, 0))
             if isinstance(value, Number) and not value.is_varying:
-                return _Common(value)
+                return _UniformNumber(value)
         return slot
 
     @contextmanager

@@ -54,7 +54,15 @@ from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     unify_values,
     vary,
 )
-from tlx.frontends.tensor_language.emit.emitter import Emitted, Emitter, Interval, Linear, Matrix, Number, loop_interval
+from tlx.frontends.tensor_language.emit.emitter import (
+    Emitted,
+    Emitter,
+    Interval,
+    LinearLanes,
+    Matrix,
+    Number,
+    loop_interval,
+)
 from tlx.frontends.tensor_language.emit.subgroups import active_where, any_lane, inactive_where, run_if, to_uniform
 from tlx.frontends.tensor_language.operations.control import For, If, Yield
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant
@@ -63,7 +71,7 @@ from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.ir.instructions import Block
 from tlx.ir.instructions import Instruction as LLVMInstruction
-from tlx.ir.module import Raw
+from tlx.ir.module import UnparsedText
 from tlx.ir.rewrite import add_incoming
 from tlx.ir.values import Value, const_int
 
@@ -153,7 +161,9 @@ def _loop_node(e: Emitter, metadata: str) -> int:
     """The number of a new node for a loop."""
     module = e.b.module
     number = len(re.findall(r"(?m)^!\d+ = ", module.raw_text()))
-    module.items.append(Raw(f"\n!{number} = distinct !{{!{number}, !{number + 1}}}\n!{number + 1} = !{{{metadata}}}\n"))
+    module.items.append(
+        UnparsedText(f"\n!{number} = distinct !{{!{number}, !{number + 1}}}\n!{number + 1} = !{{{metadata}}}\n")
+    )
     return number
 
 
@@ -294,7 +304,7 @@ def as_varying(e: Emitter, value: Emitted, is_varying: bool) -> Emitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LoopBounds:
     """`%i=%from,%to,%step` of a loop."""
 
     start: Number
@@ -303,7 +313,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MaskedLoopEntry:
     """The state at the start of the masked iterations.
 
     Attributes:
@@ -317,16 +327,16 @@ class Entry:
     values: Sequence[Number]
 
 
-class Counter:
+class LoopCounter:
     """The variable of a loop: lane 0's value if it is linear and the step is uniform, else a vector."""
 
-    def __init__(self, e: Emitter, start: Number, bounds: Bounds) -> None:
+    def __init__(self, e: Emitter, start: Number, bounds: LoopBounds) -> None:
         self._e = e
         self._bounds = bounds
         linear, step = start.linear, bounds.step
         if linear is not None and not step.is_varying:
             self._first, self._step = linear.base, step.value
-            self._linear: Linear | None = linear
+            self._linear: LinearLanes | None = linear
         else:
             self._first, self._step = splat(e, start.value), splat(e, step.value)
             self._linear = None
@@ -342,7 +352,7 @@ class Counter:
         if self._linear is None:
             return Number(type_, (value,), interval=known)
         step = self._linear.step
-        return linear_number(self._e, type_, Linear(value, step, self._linear.exact and step >= 0), known)
+        return linear_number(self._e, type_, LinearLanes(value, step, self._linear.exact and step >= 0), known)
 
     def close(self) -> None:
         """Advance to the next iteration, at the end of the body."""
@@ -359,7 +369,7 @@ def run_iteration(e: Emitter, i: For, variable: Number, carried: Sequence[Number
         return [vary(e, value) for value in yields if isinstance(value, Number)]
 
 
-def can_run_full_iterations(e: Emitter, i: For, bounds: Bounds) -> bool:
+def can_run_full_iterations(e: Emitter, i: For, bounds: LoopBounds) -> bool:
     """Whether lane 0 tells which iterations are full, and the body has no loop that would be duplicated."""
     linear = bounds.start.linear
     if e.item is not None or e.mask is not None or linear is None or bounds.stop.is_varying or bounds.step.is_varying:
@@ -368,14 +378,14 @@ def can_run_full_iterations(e: Emitter, i: For, bounds: Bounds) -> bool:
     return 0 < span < 1 << (bounds.start.type.bits - 1) and not any(_has_loop(inner) for inner in i.body.instructions)
 
 
-def full_iterations(e: Emitter, i: For, bounds: Bounds) -> Entry:
+def full_iterations(e: Emitter, i: For, bounds: LoopBounds) -> MaskedLoopEntry:
     """Emit the full iterations; returns the state at the start of the masked ones."""
     b, linear = e.b, bounds.start.linear
     assert linear is not None
     stop, step = bounds.stop.value, bounds.step.value
     span = const_int(linear.base.type, linear.step * (e.lanes - 1))
     initial = [vary(e, e.number(name)) for name in i.initial]
-    counter = Counter(e, bounds.start, bounds)
+    counter = LoopCounter(e, bounds.start, bounds)
     below = b.icmp("slt", linear.base, stop)
     limit, stride = splat(e, stop), splat(e, step)
     runs = b.binary("and", below, b.icmp("ugt", b.sub(stop, linear.base), span))
@@ -428,7 +438,7 @@ class _LoopExit:
     values: Sequence[Number]
 
 
-def _joined(e: Emitter, start: Number, *exits: _LoopExit) -> Entry:
+def _joined(e: Emitter, start: Number, *exits: _LoopExit) -> MaskedLoopEntry:
     """The state at the start of the masked iterations: the initial one, or that after the last full iteration."""
     base = e.b.phi(exits[0].base.type, [(leaving.base, leaving.block) for leaving in exits])
     mask = e.b.phi(exits[0].mask.type, [(leaving.mask, leaving.block) for leaving in exits])
@@ -436,7 +446,7 @@ def _joined(e: Emitter, start: Number, *exits: _LoopExit) -> Entry:
     blocks = [leaving.block for leaving in exits]
     values = [merge_values(e, list(zip(blocks, column, strict=True))) for column in columns]
     assert start.linear is not None
-    return Entry(linear_number(e, start.type, replace(start.linear, base=base)), mask, values)
+    return MaskedLoopEntry(linear_number(e, start.type, replace(start.linear, base=base)), mask, values)
 
 
 def _has_loop(i: Instruction) -> bool:
@@ -483,20 +493,20 @@ def _varying_if(e: Emitter, i: If, condition: Value) -> None:
 
 def _varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
     """A `for` that runs while any work-item has iterations left."""
-    bounds = Bounds(start, stop, step)
+    bounds = LoopBounds(start, stop, step)
     if can_run_full_iterations(e, i, bounds):
         entry = full_iterations(e, i, bounds)
     else:
         entering = active_where(e, e.mask, compare(e, "icmp", "slt", splat(e, start.value), splat(e, stop.value)))
-        entry = Entry(start, entering, [vary(e, e.number(name)) for name in i.initial])
+        entry = MaskedLoopEntry(start, entering, [vary(e, e.number(name)) for name in i.initial])
     _masked_iterations(e, i, bounds, entry)
 
 
-def _masked_iterations(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
+def _masked_iterations(e: Emitter, i: For, bounds: LoopBounds, entry: MaskedLoopEntry) -> None:
     """Iterations under a mask, until no work-item is active."""
     b = e.b
     limit, stride = splat(e, bounds.stop.value), splat(e, bounds.step.value)
-    counter = Counter(e, entry.start, bounds)
+    counter = LoopCounter(e, entry.start, bounds)
     loop = LoopBlocks(e, i, any_lane(e, entry.mask))
     counter.open(loop.before)
     active = open_phi(e, entry.mask, loop.before)

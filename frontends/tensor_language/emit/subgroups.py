@@ -33,7 +33,7 @@ from tlx.frontends.tensor_language.emit.arithmetic.scalars import (
     splat,
     vary,
 )
-from tlx.frontends.tensor_language.emit.emitter import Emitter, Linear, Memref, Number
+from tlx.frontends.tensor_language.emit.emitter import Emitter, LinearLanes, Memref, Number
 from tlx.frontends.tensor_language.operations.core import UpdateOp
 from tlx.frontends.tensor_language.operations.subgroups import Builtin, ScanKind, SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import F32, LOCAL_ALIGNMENT, ScalarType
@@ -231,7 +231,7 @@ def builtin(e: Emitter, i: Builtin) -> None:
         case "subgroup_size":
             e.bind(i.result, _number(const_int(I32, e.launch.subgroup_size)))
         case "subgroup_local_id":
-            lanes = Linear(const_int(I32, 0), 1, exact=True)
+            lanes = LinearLanes(const_int(I32, 0), 1, exact=True)
             e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes, (0, e.launch.subgroup_size - 1)))
         case "subgroup_linear_id":
             e.bind(i.result, _number(_linear_id(e), math.prod(e.launch.num_subgroups)))

@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.frontends.tensor_language.analysis import output_operand
+from tlx.frontends.tensor_language.analysis.uses import output_operand
 from tlx.frontends.tensor_language.emit.arithmetic.registers import undefined
 from tlx.frontends.tensor_language.emit.arithmetic.scalars import binary, convert, is_int
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Memref, Number, Parts, register_type, tensor_element
@@ -84,7 +84,7 @@ def terms_of(e: Emitter, i: Blas) -> Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Epilogue:
+class OutputUpdate:
     """`output := alpha * value + beta * output`, of what a BLAS instruction computes.
 
     Attributes:
@@ -127,13 +127,13 @@ class Epilogue:
         return binary(e, "mul", self.type, tuple(map(spread, self.alpha)), value)
 
 
-def epilogue_of(e: Emitter, i: Blas) -> Epilogue:
+def epilogue_of(e: Emitter, i: Blas) -> OutputUpdate:
     """The epilogue of an instruction."""
     out = e.memref(output_operand(i))
     type_ = _computed_in(out.type.element)
     alpha, beta = e.number(i.alpha), e.number(i.beta)
     unread = _is_constant(beta, 0) and (type_.kind == "int" or i.atomic or id(i) in e.first_writes.unread)
-    return Epilogue(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
+    return OutputUpdate(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
 
 
 def _computed_in(type_: ScalarType) -> ScalarType:
@@ -168,13 +168,13 @@ LARGEST: Final = (1 << 31) - 1  # of extents and pitches, which are i32, and of 
 Label = int | None  # a mode of a memref, or None for a dimension of extent 1 that it lacks
 
 
-def fits_tensors(epilogue: Epilogue, terms: Terms) -> bool:
+def fits_tensors(epilogue: OutputUpdate, terms: Terms) -> bool:
     """Whether the instruction can be one of tensors of known shape."""
     memrefs = [epilogue.out, *(factor.memref for factor in terms.factors)]
     return epilogue.type.kind != "complex" and not epilogue.atomic and all(map(_is_tensor, memrefs))
 
 
-def emit_tensors(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
+def emit_tensors(e: Emitter, epilogue: OutputUpdate, terms: Terms) -> None:
     """Compute the output as a tensor."""
     type_, pitches = _tensor_of(epilogue.out, (1, 0))
     value = _value(e, epilogue, terms)
@@ -237,7 +237,7 @@ def cast_elements(e: Emitter, value: Value, to: Type) -> Value:
     return e.b.cast(opcode, value, VectorType(type_.count, to, type_.scalable))
 
 
-def _value(e: Emitter, epilogue: Epilogue, terms: Terms) -> Value:
+def _value(e: Emitter, epilogue: OutputUpdate, terms: Terms) -> Value:
     """What the instruction computes, in the epilogue's type, in the output's memory order."""
     first, *rest = terms.factors
     is_product = any(set(factor.modes) != set(first.modes) for factor in rest)
@@ -251,7 +251,7 @@ def _value(e: Emitter, epilogue: Epilogue, terms: Terms) -> Value:
     return cast_elements(e, value, register_type(epilogue.type))
 
 
-def _matmul(e: Emitter, epilogue: Epilogue, a: Factor, b: Factor) -> Value:
+def _matmul(e: Emitter, epilogue: OutputUpdate, a: Factor, b: Factor) -> Value:
     """`NxK KxM -> NxM`."""
     sums = register_type(accumulator_type(epilogue.type, [a.memref.type.element, b.memref.type.element]))
     lhs = _operand(e, b.memref, (_label(b, 1), _label(b, K)), sums)
@@ -259,7 +259,7 @@ def _matmul(e: Emitter, epilogue: Epilogue, a: Factor, b: Factor) -> Value:
     return e.b.matmul(lhs, rhs, sums)
 
 
-def _sum(e: Emitter, epilogue: Epilogue, a: Factor) -> Value:
+def _sum(e: Emitter, epilogue: OutputUpdate, a: Factor) -> Value:
     """The sums of the rows of an M x K matrix."""
     sums = register_type(accumulator_type(epilogue.type, [a.memref.type.element]))
     type_, pitches = _tensor_of(a.memref, (_label(a, 0), _label(a, K)))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from tlx.frontends.tensor_language.errors import listed
-from tlx.frontends.tensor_language.operations.context import Context, Side
+from tlx.frontends.tensor_language.operations.context import Context, ExtentOperand
 from tlx.frontends.tensor_language.operations.core import Transpose, entry_of, flag, mnemonic, operation, transpose
 from tlx.frontends.tensor_language.syntax.forms import Piece, comma, integer, operands
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, constant_text
@@ -230,14 +230,14 @@ def _check_extents(context: Context, node: Blas, operands: dict[str, MemrefType]
             context.check_equal_extents(node, sides[0], sides[1], "the inner extents" if index == K else "the extents")
 
 
-def _sides(node: Blas, field: str, type_: MemrefType, index: int) -> Iterator[Side]:
+def _sides(node: Blas, field: str, type_: MemrefType, index: int) -> Iterator[ExtentOperand]:
     """The mode of an operand that has an index: `columns(op1(%A))`."""
     name: Name = getattr(node, field)
     indices, shape = node.indices(field, type_.order), type_.shape
     if index in indices:
         mode = indices.index(index)
         is_first = mode == (type_.order - 1 if node.is_transposed(field) else 0)
-        yield Side(name, f"{'rows' if is_first else 'columns'}({node.spelled(field)})", shape[mode])
+        yield ExtentOperand(name, f"{'rows' if is_first else 'columns'}({node.spelled(field)})", shape[mode])
 
 
 def check_hadamard(context: Context, node: Hadamard) -> None:

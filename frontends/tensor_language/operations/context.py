@@ -118,7 +118,7 @@ DEEPEST: Final = 200  # nested regions; the parser has a lower limit, but progra
 
 
 @dataclass(slots=True)
-class Value:
+class LocalVariable:
     """A local variable.
 
     Attributes:
@@ -139,7 +139,7 @@ class Value:
 
 
 @dataclass(slots=True)
-class Frame:
+class OpenRegion:
     """An open region.
 
     Attributes:
@@ -158,13 +158,13 @@ class Frame:
     yields: tuple[Type | None, ...] | None = None
     converged: bool = True
     distributed: Instruction | None = None
-    divergent: Value | None = None
+    divergent: LocalVariable | None = None
     defined: list[str] = field(default_factory=list[str])
     last: Instruction | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ExtentOperand:
     """An extent that must be equal to another.
 
     Attributes:
@@ -194,10 +194,10 @@ class Context:
         self.subgroup_size = DEFAULT_SUBGROUP_SIZE
         self.groups_without_size = False
         self.wide_factors = False
-        self.frame = Frame("collective")
+        self.frame = OpenRegion("collective")
         self._checks = rules_of(_PACKAGE)
         self._spreads = rules_of(_PACKAGE, "Spread | None")
-        self._visible: dict[str, Value] = {}
+        self._visible: dict[str, LocalVariable] = {}
         self._closed: dict[str, Name] = {}
         self._depth = 0
 
@@ -213,11 +213,11 @@ class Context:
             type_ = None  # reported where the type is written
         before = self._visible.get(name.text)
         if before is None:
-            self._visible[name.text] = Value(name, type_, origin, spread)
+            self._visible[name.text] = LocalVariable(name, type_, origin, spread)
             self.frame.defined.append(name.text)
             return
         if before.name is _UNKNOWN:  # used above, where that was reported
-            self._visible[name.text] = Value(name, type_, origin, spread)
+            self._visible[name.text] = LocalVariable(name, type_, origin, spread)
             return
         self.error(
             f"{name} is already defined, and a name that is visible cannot be defined again: choose another name",
@@ -228,7 +228,7 @@ class Context:
             before.type = None
         before.origin, before.spread = None, None
 
-    def value(self, name: Name) -> Value:
+    def value(self, name: Name) -> LocalVariable:
         """The value of a name; an undefined name is reported once and has a value of unknown type."""
         value = self._visible.get(name.text)
         if value is not None:
@@ -236,7 +236,7 @@ class Context:
         closed = self._closed.get(name.text)
         visible = [text for text, value in self._visible.items() if value.name is not _UNKNOWN]
         self.reports.undefined(name, None if closed is None else closed.span, visible)
-        value = Value(_UNKNOWN, None)
+        value = LocalVariable(_UNKNOWN, None)
         self._visible[name.text] = value
         self.frame.defined.append(name.text)
         return value
@@ -352,7 +352,7 @@ class Context:
         names = others if at in others else (*others, at)
         self.error(f"{mnemonic(node)}: {message}", at.span, *self.notes(*names))
 
-    def report_wrong_kind(self, node: Instruction, value: Value, name: Name, expected: str) -> None:
+    def report_wrong_kind(self, node: Instruction, value: LocalVariable, name: Name, expected: str) -> None:
         """Report an operand of the wrong kind."""
         if value.type is not None:
             self.error(f"{mnemonic(node)}: {name} must be {expected}, but it is {value.type}", name.span, value.note())
@@ -430,7 +430,9 @@ class Context:
                     value.note(),
                 )
 
-    def check_equal_extents(self, node: Instruction, left: Side, right: Side, what: str = "the extents") -> None:
+    def check_equal_extents(
+        self, node: Instruction, left: ExtentOperand, right: ExtentOperand, what: str = "the extents"
+    ) -> None:
         """Check that two extents are equal, or both `?`; the error points to the second."""
         if left.extent == right.extent:
             return

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tlx.diagnostics import Note, counted
 from tlx.frontends.tensor_language.operations.attributes import check_for_attributes
-from tlx.frontends.tensor_language.operations.context import Context, Frame, Value, types_of
+from tlx.frontends.tensor_language.operations.context import Context, LocalVariable, OpenRegion, types_of
 from tlx.frontends.tensor_language.operations.core import flag, mnemonic, operation
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, region
 from tlx.frontends.tensor_language.syntax.forms import (
@@ -312,7 +312,7 @@ def check_if(context: Context, node: If) -> None:
     _check_chosen_matrices(context, node, condition)
 
 
-def _check_chosen_matrices(context: Context, node: If, condition: Value) -> None:
+def _check_chosen_matrices(context: Context, node: If, condition: LocalVariable) -> None:
     """A coopmatrix belongs to the subgroup, so its work-items cannot choose different ones."""
     if not context.frame.converged or not certainly_varies(condition.spread):
         return
@@ -359,7 +359,7 @@ def check_yield(context: Context, node: Yield) -> None:
     _check_yielded(context, node, frame, values)
 
 
-def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Value]) -> None:
+def _check_yielded(context: Context, node: Yield, frame: OpenRegion, values: list[LocalVariable]) -> None:
     types = frame.yields or ()
     if len(types) != len(values):
         expected = f"{len(types)}: {_list(types)}" if types else "none"

@@ -87,7 +87,7 @@ MEMORY: Final = (
 
 
 @dataclass(kw_only=True, slots=True)
-class Ordered(Instruction):
+class AtomicAccess(Instruction):
     """Base of what accesses memory atomically.
 
     Attributes:
@@ -208,7 +208,7 @@ def spelt(pattern: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
     return {pattern.format(**row): row for row in rows}
 
 
-class Columns(TypedDict, total=False):
+class OperationDefaults(TypedDict, total=False):
     """The attributes of `Operation` that have a default."""
 
     modifiers: tuple[Modifier, ...]
@@ -222,7 +222,7 @@ class Columns(TypedDict, total=False):
 
 
 def operation(
-    spellings: str | Mapping[str, Mapping[str, Any]], *pieces: Piece, **columns: Unpack[Columns]
+    spellings: str | Mapping[str, Mapping[str, Any]], *pieces: Piece, **columns: Unpack[OperationDefaults]
 ) -> Callable[[type[_Node]], type[_Node]]:
     """Enter the class of a node into the table.
 

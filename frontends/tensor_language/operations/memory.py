@@ -24,7 +24,7 @@ from tlx.frontends.tensor_language.operations.context import Context
 from tlx.frontends.tensor_language.operations.core import (
     MEMORY,
     UPDATES,
-    Ordered,
+    AtomicAccess,
     Semantics,
     TypeOf,
     UpdateOp,
@@ -157,7 +157,7 @@ class Associated(Instruction):
     gives=element_of("source"),
 )
 @dataclass(kw_only=True, slots=True)
-class AtomicLoad(Ordered):
+class AtomicLoad(AtomicAccess):
     """`%r = atomic_load[.scope][.semantics] %memref[%i,...] : type`."""
 
     source: Name
@@ -166,7 +166,7 @@ class AtomicLoad(Ordered):
 
 @operation("atomic_store", *_WRITE, modifiers=MEMORY, results="none", writes="target")
 @dataclass(kw_only=True, slots=True)
-class AtomicStore(Ordered):
+class AtomicStore(AtomicAccess):
     """`atomic_store[.scope][.semantics] %value, %memref[%i,...]`."""
 
     value: Name
@@ -183,7 +183,7 @@ class AtomicStore(Ordered):
     gives=element_of("target"),
 )
 @dataclass(kw_only=True, slots=True)
-class AtomicUpdate(Ordered):
+class AtomicUpdate(AtomicAccess):
     """`%old = atomic_add[.scope][.semantics] %value, %memref[%i,...] : type`."""
 
     op: UpdateOp

@@ -43,7 +43,7 @@ COMPLEX: Final = frozenset({"complex"})
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ScalarSemantics:
     """The operand types of a scalar operation, and what it computes.
 
     Attributes:
@@ -56,44 +56,45 @@ class Meaning:
 
 
 _FUNCTIONS: Final = {
-    "cos": Meaning(FLOAT, "the cosine"),
-    "sin": Meaning(FLOAT, "the sine"),
-    "exp": Meaning(FLOAT | COMPLEX, "e to the power of the operand"),
-    "exp2": Meaning(FLOAT | COMPLEX, "2 to the power of the operand"),
-    "log": Meaning(FLOAT, "the natural logarithm"),
-    "log2": Meaning(FLOAT, "the logarithm to base 2"),
+    "cos": ScalarSemantics(FLOAT, "the cosine"),
+    "sin": ScalarSemantics(FLOAT, "the sine"),
+    "exp": ScalarSemantics(FLOAT | COMPLEX, "e to the power of the operand"),
+    "exp2": ScalarSemantics(FLOAT | COMPLEX, "2 to the power of the operand"),
+    "log": ScalarSemantics(FLOAT, "the natural logarithm"),
+    "log2": ScalarSemantics(FLOAT, "the logarithm to base 2"),
 }
 MEANINGS: Final = {
-    "add": Meaning(NUMBER, "the sum, entry by entry of matrices. Integers wrap around."),
-    "sub": Meaning(NUMBER, "the difference. Integers wrap around."),
-    "mul": Meaning(NUMBER, "the product, of matrices entry by entry. Integers wrap around."),
-    "div": Meaning(NUMBER, "the quotient, rounded towards zero for integers."),
-    "rem": Meaning(REAL, "the remainder of a division, with the sign of the dividend."),
-    "max": Meaning(REAL, "the larger one; of a number and NaN the number."),
-    "min": Meaning(REAL, "the smaller one; of a number and NaN the number."),
-    "shl": Meaning(INTEGER, "lhs shifted to the left."),
-    "shr": Meaning(INTEGER, "lhs shifted to the right; copies of its sign come in."),
-    "and": Meaning(BITS, "the bits of which both are set; of bool the logical operation."),
-    "or": Meaning(BITS, "the bits of which one or both are set; of bool the logical operation."),
-    "xor": Meaning(BITS, "the bits of which exactly one are set; of bool the logical operation."),
-    "pow": Meaning(FLOAT, "lhs to the power of rhs, with the special cases of C's `pow`; an extension."),
-    "abs": Meaning(NUMBER, "the absolute value; of a complex number c32 an f32, of c64 an f64."),
-    "neg": Meaning(NUMBER, "the number with the other sign."),
-    "not": Meaning(BITS, "the bits that are not set; of bool the negation."),
-    "conj": Meaning(COMPLEX, "the complex conjugate."),
-    "im": Meaning(COMPLEX, "the imaginary part; of c32 an f32, of c64 an f64."),
-    "re": Meaning(COMPLEX, "the real part; of c32 an f32, of c64 an f64."),
-    "sqrt": Meaning(FLOAT, "the square root, correctly rounded; NaN below zero; an extension."),
-    "tanh": Meaning(FLOAT, "the hyperbolic tangent; an extension."),
-    "equal": Meaning(NUMBER, "whether two numbers are equal; NaN equals nothing; gives a `bool`."),
-    "not_equal": Meaning(NUMBER, "whether two numbers differ; NaN differs from everything; gives a `bool`."),
-    "greater_than": Meaning(REAL, "whether lhs > rhs; not if one of them is NaN; gives a `bool`."),
-    "greater_than_equal": Meaning(REAL, "whether lhs >= rhs; not if one of them is NaN; gives a `bool`."),
-    "less_than": Meaning(REAL, "whether lhs < rhs; not if one of them is NaN; gives a `bool`."),
-    "less_than_equal": Meaning(REAL, "whether lhs <= rhs; not if one of them is NaN; gives a `bool`."),
-    **{op: Meaning(row.kinds, f"{row.text}.") for op, row in _FUNCTIONS.items()},
+    "add": ScalarSemantics(NUMBER, "the sum, entry by entry of matrices. Integers wrap around."),
+    "sub": ScalarSemantics(NUMBER, "the difference. Integers wrap around."),
+    "mul": ScalarSemantics(NUMBER, "the product, of matrices entry by entry. Integers wrap around."),
+    "div": ScalarSemantics(NUMBER, "the quotient, rounded towards zero for integers."),
+    "rem": ScalarSemantics(REAL, "the remainder of a division, with the sign of the dividend."),
+    "max": ScalarSemantics(REAL, "the larger one; of a number and NaN the number."),
+    "min": ScalarSemantics(REAL, "the smaller one; of a number and NaN the number."),
+    "shl": ScalarSemantics(INTEGER, "lhs shifted to the left."),
+    "shr": ScalarSemantics(INTEGER, "lhs shifted to the right; copies of its sign come in."),
+    "and": ScalarSemantics(BITS, "the bits of which both are set; of bool the logical operation."),
+    "or": ScalarSemantics(BITS, "the bits of which one or both are set; of bool the logical operation."),
+    "xor": ScalarSemantics(BITS, "the bits of which exactly one are set; of bool the logical operation."),
+    "pow": ScalarSemantics(FLOAT, "lhs to the power of rhs, with the special cases of C's `pow`; an extension."),
+    "abs": ScalarSemantics(NUMBER, "the absolute value; of a complex number c32 an f32, of c64 an f64."),
+    "neg": ScalarSemantics(NUMBER, "the number with the other sign."),
+    "not": ScalarSemantics(BITS, "the bits that are not set; of bool the negation."),
+    "conj": ScalarSemantics(COMPLEX, "the complex conjugate."),
+    "im": ScalarSemantics(COMPLEX, "the imaginary part; of c32 an f32, of c64 an f64."),
+    "re": ScalarSemantics(COMPLEX, "the real part; of c32 an f32, of c64 an f64."),
+    "sqrt": ScalarSemantics(FLOAT, "the square root, correctly rounded; NaN below zero; an extension."),
+    "tanh": ScalarSemantics(FLOAT, "the hyperbolic tangent; an extension."),
+    "equal": ScalarSemantics(NUMBER, "whether two numbers are equal; NaN equals nothing; gives a `bool`."),
+    "not_equal": ScalarSemantics(NUMBER, "whether two numbers differ; NaN differs from everything; gives a `bool`."),
+    "greater_than": ScalarSemantics(REAL, "whether lhs > rhs; not if one of them is NaN; gives a `bool`."),
+    "greater_than_equal": ScalarSemantics(REAL, "whether lhs >= rhs; not if one of them is NaN; gives a `bool`."),
+    "less_than": ScalarSemantics(REAL, "whether lhs < rhs; not if one of them is NaN; gives a `bool`."),
+    "less_than_equal": ScalarSemantics(REAL, "whether lhs <= rhs; not if one of them is NaN; gives a `bool`."),
+    **{op: ScalarSemantics(row.kinds, f"{row.text}.") for op, row in _FUNCTIONS.items()},
     **{
-        f"native_{op}": Meaning(row.kinds, f"{row.text}, as exact here as `{op}` is.") for op, row in _FUNCTIONS.items()
+        f"native_{op}": ScalarSemantics(row.kinds, f"{row.text}, as exact here as `{op}` is.")
+        for op, row in _FUNCTIONS.items()
     },
 }
 """The operations whose operands and result are of one type, and the comparisons."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from tlx.frontends.tensor_language.operations.context import Context, Side
+from tlx.frontends.tensor_language.operations.context import Context, ExtentOperand
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.operations.core import (
     MEMORY,
     UPDATES,
+    AtomicAccess,
     Modifier,
-    Ordered,
     Transpose,
     TypeOf,
     UpdateOp,
@@ -146,7 +146,7 @@ class CooperativeMatrixApply(Instruction):
 
 
 @dataclass(kw_only=True, slots=True)
-class MatrixAccess(Ordered):
+class MatrixAccess(AtomicAccess):
     """Base of what reads or writes a matrix at `%memref[%x,%y]`.
 
     Attributes:
@@ -478,12 +478,12 @@ def _check_product(
         context.report_operand(node, node.c, message, node.a, node.b)
 
 
-def _rows(name: Name, type_: CoopMatrixType) -> Side:
-    return Side(name, f"rows({name})", type_.rows)
+def _rows(name: Name, type_: CoopMatrixType) -> ExtentOperand:
+    return ExtentOperand(name, f"rows({name})", type_.rows)
 
 
-def _columns(name: Name, type_: CoopMatrixType) -> Side:
-    return Side(name, f"columns({name})", type_.columns)
+def _columns(name: Name, type_: CoopMatrixType) -> ExtentOperand:
+    return ExtentOperand(name, f"columns({name})", type_.columns)
 
 
 def _has_full_rows(context: Context, node: Instruction, name: Name, type_: CoopMatrixType) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, array_address
+from tlx.api.arguments import ALIGNED, WRITEABLE, ArgumentError, array_address
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies, memory_bounds
 from tlx.diagnostics import counted

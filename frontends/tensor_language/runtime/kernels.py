@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import numpy as np
 
 from tlx.api import compiler
-from tlx.api.call import ArgumentError, CompiledFunction, array_address
+from tlx.api.arguments import ArgumentError, array_address
+from tlx.api.call import CompiledFunction
 from tlx.api.compiler import Namespace
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies
 from tlx.api.device.streams import between_events, stream_handle
 from tlx.api.lowering import grid_of
 from tlx.diagnostics import UsageError, counted
-from tlx.frontends.tensor_language.analysis import parameter_uses
+from tlx.frontends.tensor_language.analysis.uses import parameter_uses
 from tlx.frontends.tensor_language.runtime.arguments import (
     ArgumentPlace,
     Binder,

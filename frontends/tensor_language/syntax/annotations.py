@@ -95,7 +95,7 @@ def _plain(value: Any, class_: Any) -> Any:
 
 
 def expectation(annotation: Any, names: Mapping[Any, str], value: object) -> str:
-    """`must be 'n' or 't', got 'T': did you mean 't'?`.
+    """`must be 'n' or 't', got 'T'; did you mean 't'?`.
 
     Args:
         annotation: What is legal.
@@ -106,7 +106,7 @@ def expectation(annotation: Any, names: Mapping[Any, str], value: object) -> str
     shown = repr(value)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
     near = did_you_mean(value, literal_words(annotation)) if isinstance(value, str) else ""
-    return f"must be {legal}, got {shown}" + (near and f": {near}")
+    return f"must be {legal}, got {shown}{near}"
 
 
 def literal_words(annotation: Any) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ Results = Literal["none", "one", "many"]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class InstructionForm:
     """How an instruction is read.
 
     Attributes:
@@ -156,7 +156,7 @@ class Cursor:
         function: Index of the first token of the last function, None before the first.
     """
 
-    def __init__(self, source: Source, reports: Reports, forms: Mapping[str, Form]) -> None:
+    def __init__(self, source: Source, reports: Reports, forms: Mapping[str, InstructionForm]) -> None:
         tokens = tokenize(source)
         self.source = source
         self.reports = reports
@@ -219,9 +219,8 @@ class Cursor:
             hint: A hint that is added.
             known: Legal words; without another hint, the one most similar to the next token is suggested.
         """
-        if not hint and self.kind == "word":
-            hint = did_you_mean(self.text, known)
-        after = f": {hint}" if hint else ""
+        is_name = self.kind in ("word", "modifier")
+        after = f": {hint}" if hint else did_you_mean(self.text, known) if is_name else ""
         if not self._follows_unfinished():
             return self.error(f"expected {what}, found {self.shown()}{after}")
         return ParseError(f"expected {what}, found the end of the line{after}", self.source.span(self.previous_end))
@@ -508,7 +507,7 @@ def _unknown(c: Cursor) -> ParseError:
         return ParseError(f"{shown} is a spelling of version 1: write '{new}'", span)
     known = c.forms if is_dotted or not c.at or c.kinds[c.at - 1] != "}" else (*c.forms, *_AFTER_REGIONS)
     near = did_you_mean(modifier[1:] if is_dotted else word, known) if len(c.reports.errors) < LIMIT else ""
-    return ParseError(f"unknown instruction {shown}" + (near and f": {near}"), span)
+    return ParseError(f"unknown instruction {shown}{near}", span)
 
 
 def _after_closing(c: Cursor, at: int, stops: tuple[str, ...]) -> int:

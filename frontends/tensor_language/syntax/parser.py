@@ -71,7 +71,7 @@ from tlx.frontends.tensor_language.errors import Reports, did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, forms
 from tlx.frontends.tensor_language.syntax.cursor import (
     Cursor,
-    Form,
+    InstructionForm,
     after_braces,
     after_dictionary,
     begins_instruction,
@@ -88,7 +88,7 @@ from tlx.frontends.tensor_language.syntax.productions import (
 )
 
 __doc__ = f"{__doc__}{forms()}"
-FORMS: Final = {name: Form(entry.reader(), entry.results) for name, entry in OPERATIONS.items()}
+FORMS: Final = {name: InstructionForm(entry.reader(), entry.results) for name, entry in OPERATIONS.items()}
 _OLD_ATTRIBUTES: Final = {"work_group_size": "work_group_size=[m,n]", "subgroup_size": "subgroup_size=s"}
 
 
@@ -157,7 +157,7 @@ def _no_function(c: Cursor) -> ParseError:
     if c.kind == "}":
         return c.error("expected 'func', found '}': one '}' too many?")
     near = did_you_mean(c.text, ("func",)) if c.kind == "word" else ""
-    return c.error(f"expected 'func', found {c.shown()}: {near or 'instructions belong in functions'}")
+    return c.error(f"expected 'func', found {c.shown()}{near or ': instructions belong in functions'}")
 
 
 def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:

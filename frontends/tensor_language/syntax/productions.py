@@ -256,8 +256,8 @@ def _no_type(c: Cursor, what: str, allowed: tuple[str, ...]) -> ParseError:
     elif c.kind == "word" and c.text in _WORDS:
         hint = "version 2 writes the type of the result, not of the operands" if c.kinds[c.at - 1] == ":" else ""
     else:
-        hint = did_you_mean(c.text, allowed) if c.kind == "word" else ""
-    return c.expected(f"{what} ({listed(allowed, 'or')})", hint)
+        hint = ""
+    return c.expected(f"{what} ({listed(allowed, 'or')})", hint, known=allowed)
 
 
 def _expect_word(c: Cursor, word: str, what: str) -> None:
@@ -397,8 +397,8 @@ def _no_modifier(c: Cursor, word: str, slots: tuple[Sequence[str], ...], hint: s
         return c.error(f"'.{word}' is misplaced or repeated: write '{c.keyword}{order}'")
     dotted = [f".{m}" for m in dict.fromkeys(known)]
     listed = ", ".join(dotted)
-    hint = hint or did_you_mean(f".{word}", dotted)
-    return c.error(f"unknown modifier '.{word[:40]}' of '{c.keyword}' (known: {listed})" + (hint and f": {hint}"))
+    after = f": {hint}" if hint else did_you_mean(f".{word}", dotted)
+    return c.error(f"unknown modifier '.{word[:40]}' of '{c.keyword}' (known: {listed}){after}")
 
 
 def constant(c: Cursor) -> bool | int | float | complex:
@@ -509,8 +509,9 @@ def attribute_name(c: Cursor) -> tuple[str, bool]:
     if c.kind != "word":
         raise c.expected("the name of an attribute (a word or a string)")
     if c.text not in ATTRIBUTE_NAMES:
-        near = did_you_mean(c.text, ATTRIBUTE_NAMES) or f"known: {', '.join(ATTRIBUTE_NAMES)}"
-        raise c.error(f"unknown attribute {c.shown()} ({near}): names of other attributes are written in quotes")
+        near = did_you_mean(c.text, ATTRIBUTE_NAMES)
+        known = f"known: {', '.join(ATTRIBUTE_NAMES)}; names of others are written in quotes"
+        raise c.error(f"unknown attribute {c.shown()} ({known}){near}")
     c.at += 1
     return c.texts[c.at - 1], False
 

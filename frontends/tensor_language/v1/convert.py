@@ -34,7 +34,7 @@ Operand = Name | Constant
 
 
 @dataclass(kw_only=True, slots=True)
-class Unconverted(Instruction):
+class V1Instruction(Instruction):
     """An instruction of version 1 that has been read.
 
     Attributes:
@@ -165,12 +165,12 @@ class Converter:
             for name, type_ in variables:
                 self._scope.bind(name, type_)
             for instruction in region.instructions:
-                assert isinstance(instruction, Unconverted)
+                assert isinstance(instruction, V1Instruction)
                 self._constants.clear()
                 self._instruction(instruction)
         return Region(written, region.span)
 
-    def _instruction(self, i: Unconverted) -> None:
+    def _instruction(self, i: V1Instruction) -> None:
         outer, self.span = self.span, i.span
         converted = i.convert(self)
         self.span = outer

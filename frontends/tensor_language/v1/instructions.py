@@ -51,16 +51,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeVar
 
 from tlx.diagnostics import Span, counted
-from tlx.frontends.tensor_language.errors import did_you_mean
 from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
 from tlx.frontends.tensor_language.operations.core import operation_of
 from tlx.frontends.tensor_language.syntax import nodes
-from tlx.frontends.tensor_language.syntax.cursor import RENAMED, Cursor, Form, Results, region
+from tlx.frontends.tensor_language.syntax.cursor import RENAMED, Cursor, InstructionForm, Results, region
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.syntax.productions import bracketed_integer, list_of, modifiers, separator, type_ref
 from tlx.frontends.tensor_language.syntax.productions import operand as local_operand
 from tlx.frontends.tensor_language.types import BOOL, INDEX, Extent, ScalarType, Type, promotable, promote
-from tlx.frontends.tensor_language.v1.convert import Constant, Converter, Operand, Unconverted, spell
+from tlx.frontends.tensor_language.v1.convert import Constant, Converter, Operand, V1Instruction, spell
 from tlx.frontends.tensor_language.v1.grammar import (
     index_list,
     integer_type,
@@ -74,7 +73,7 @@ from tlx.frontends.tensor_language.v1.grammar import (
 )
 
 Conversion = Callable[[Converter], Instruction | None]
-"""Gives the instruction of version 2; see `Unconverted`."""
+"""Gives the instruction of version 2; see `V1Instruction`."""
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -249,7 +248,7 @@ def _choice(c: Cursor, words: Sequence[_Word]) -> _Word:
             c.keyword += f".{word}"
             return word
     known = [f".{word}" for word in words]
-    raise c.expected(f"one of {', '.join(known)} after '{c.keyword}'", did_you_mean(c.text, known))
+    raise c.expected(f"one of {', '.join(known)} after '{c.keyword}'", known=known)
 
 
 def _two_operands(c: Cursor) -> tuple[Operand, Operand, TypeRef]:
@@ -581,12 +580,12 @@ _OLD_SPELLINGS: Final = {
 """The names in version 1 of instructions that are renamed in version 2."""
 
 
-def _form(production: Callable[[Cursor], Conversion], results: Results = "one") -> Form:
-    return Form(lambda c: Unconverted(convert=production(c)), results)
+def _form(production: Callable[[Cursor], Conversion], results: Results = "one") -> InstructionForm:
+    return InstructionForm(lambda c: V1Instruction(convert=production(c)), results)
 
 
-FORMS: Final[Mapping[str, Form]] = {
-    **dict.fromkeys((*OPERATIONS, "math"), Form(newer, "many")),
+FORMS: Final[Mapping[str, InstructionForm]] = {
+    **dict.fromkeys((*OPERATIONS, "math"), InstructionForm(newer, "many")),
     "alloca": _form(alloca),
     "arith": _form(arith),
     "barrier": _form(barrier, "none"),

@@ -23,7 +23,7 @@ from tlx.api.emulation import EmulatedModule
 from tlx.diagnostics import TlxError
 from tlx.evaluate import evaluate
 from tlx.evaluate.values import BFLOAT16
-from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
+from tlx.fuzz.check import CheckSettings, MismatchError, RefusedError, check_program
 from tlx.fuzz.generation.programs import portable, random_program
 from tlx.fuzz.options import random_options
 from tlx.intrinsics.numpy_types import Array
@@ -60,7 +60,7 @@ def _load(type_: str, pointer: str, rows: int, columns: int) -> str:
     return f"call token @llvm.tensor.load(ptr elementtype({type_}) {pointer}, {sizes})"
 
 
-def product_text(kind: str, shape: tuple[int, int, int]) -> str:
+def fused_product_text(kind: str, shape: tuple[int, int, int]) -> str:
     """A function of result, A and B: relu(result + A @ B) in place of the result; relu for floats only."""
     operation, lhs, _ = KINDS[kind]
     (m, n, k), element = shape, "i8" if lhs in ("s8", "u8") else lhs
@@ -80,8 +80,8 @@ define void @{kind}_{m}_{n}_{k}(ptr noalias %c, ptr noalias %x, ptr noalias %y) 
 """
 
 
-def product_arguments(kind: str, shape: tuple[int, int, int]) -> list[Array]:
-    """The arguments of `product_text`."""
+def fused_product_arguments(kind: str, shape: tuple[int, int, int]) -> list[Array]:
+    """The arguments of `fused_product_text`."""
     random = np.random.default_rng(sum(shape))
     (m, n, k), (_, lhs, rhs) = shape, KINDS[kind]
 
@@ -154,7 +154,7 @@ def assert_near(found: Array, exact: Array) -> None:
 
 
 def with_typed_pointers(text: str) -> str:
-    """Functions of `product_text` with pointers as LLVM 14 writes them."""
+    """Functions of `fused_product_text` with pointers as LLVM 14 writes them."""
     functions = text.split("\ndefine ")
     return "\ndefine ".join([functions[0], *map(_with_typed_pointers, functions[1:])])
 
@@ -178,14 +178,14 @@ def check_products(
     compiler: str = "",
 ) -> EmulatedModule:
     """Products of all types and several shapes; `compiler` is a clang, for which pointers are as it writes them."""
-    text = "".join(product_text(kind, shape) for kind in kinds for shape in shapes)
+    text = "".join(fused_product_text(kind, shape) for kind in kinds for shape in shapes)
     options = replace(machine.options, threads="openmp", thread_cycles=0) if threads else None
     source = with_typed_pointers(text) if compiler in TYPED_COMPILERS else text
     code = machine.compile(source, opt_level=opt_level, options=options, compiler=compiler)
     for kind in kinds:
         for shape in shapes:
             function = "_".join([kind, *map(str, shape)])
-            found, *operands = product_arguments(kind, shape)
+            found, *operands = fused_product_arguments(kind, shape)
             code[function](found, *operands)
             assert_near(found, _exact_product(kind, shape))
     return code
@@ -193,9 +193,9 @@ def check_products(
 
 @cache
 def _exact_product(kind: str, shape: tuple[int, int, int]) -> Array:
-    """What `product_text` means for `product_arguments`."""
-    result, *operands = product_arguments(kind, shape)
-    evaluate(parse(product_text(kind, shape)), "_".join([kind, *map(str, shape)]), result, *operands)
+    """What `fused_product_text` means for `fused_product_arguments`."""
+    result, *operands = fused_product_arguments(kind, shape)
+    evaluate(parse(fused_product_text(kind, shape)), "_".join([kind, *map(str, shape)]), result, *operands)
     return result
 
 
@@ -350,7 +350,9 @@ def check_random_programs(machine: Machine, seeds: range) -> None:
     machine.require()
     for seed in seeds:
         drawn = random_options(machine.target, seed, has_machine=False)
-        check = Check(machine.target, variant=seed, drawn=drawn, emulator=machine.emulator, features=machine.features)
+        check = CheckSettings(
+            machine.target, variant=seed, drawn=drawn, emulator=machine.emulator, features=machine.features
+        )
         steps: list[str] = []
         try:
             check_program(portable(random_program("any", seed)), check, steps.append)

@@ -54,7 +54,7 @@ def test_products(pair: tuple[Machine, str]) -> None:
         programs.check_products(machine, shapes=programs.FEW_SHAPES, compiler=compiler).close()
 
 
-TYPED: Final = programs.with_typed_pointers(programs.product_text("smma", (16, 24, 32)))
+TYPED: Final = programs.with_typed_pointers(programs.fused_product_text("smma", (16, 24, 32)))
 
 
 @pytest.mark.parametrize(

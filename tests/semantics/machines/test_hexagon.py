@@ -27,8 +27,8 @@ NAMES = {"smma": "vrmpybv", "umma": "vrmpyubv", "usmma": "vrmpybusv", "summa": "
 @pytest.mark.parametrize("kind", NAMES)
 @pytest.mark.parametrize("shape", quick([(33, 42, 70), (61, 59, 67), (40, 80, 64), (1, 3, 5)], 2), ids=str)
 def test_products_of_bytes(kind: str, shape: tuple[int, int, int]) -> None:
-    text = programs.product_text(kind, shape)
-    found, *operands = programs.product_arguments(kind, shape)
+    text = programs.fused_product_text(kind, shape)
+    found, *operands = programs.fused_product_arguments(kind, shape)
     exact = found.copy()
     code = HVX.compile(text)
     code.entry(found, *operands)
@@ -90,7 +90,7 @@ def test_run_time_sizes(name: str) -> None:
 
 def test_only_functions_without_floats_have_vectors() -> None:
     """With the instructions of v68, vectors hold floats, but no double; without, they hold none."""
-    text = "".join(programs.product_text(kind, (16, 24, 32)) for kind in ("usmma", "float", "double"))
+    text = "".join(programs.fused_product_text(kind, (16, 24, 32)) for kind in ("usmma", "float", "double"))
 
     def functions_with_vectors(features: tuple[str, ...]) -> set[str]:
         lowered = lower_text(text, target="hvx", options=replace(HVX.options, features=features))
@@ -380,8 +380,8 @@ def test_vectors_of_programs(opt_level: int) -> None:
 def test_products_with_one_row_of_bytes() -> None:
     """LLVM crashes on bytes interleaved with zeros; K is one, so that three of four rows are zeros."""
     for shape in ((97, 47, 1), (65, 47, 1), (16, 255, 1)):
-        text = programs.product_text("smma", shape)
-        found, *operands = programs.product_arguments("smma", shape)
+        text = programs.fused_product_text("smma", shape)
+        found, *operands = programs.fused_product_arguments("smma", shape)
         exact = found.copy()
         code = HVX.compile(text, opt_level=3)
         code.entry(found, *operands)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.emulation import GENERIC, Machine
 from tests.tools import quick
-from tlx.fuzz.campaign import MIXED_PROFILES, Worker, check_on
+from tlx.fuzz.campaign import MIXED_PROFILES, check_on
 from tlx.fuzz.worker import Request
+from tlx.fuzz.worker_pool import Worker
 
 LEFT_OUT = ("qemu-ppc64", "qemu-hexagon")
 """Power without VSX, on which Linux makes subnormal floats zeros, and Hexagon, for which there is no `libm`."""

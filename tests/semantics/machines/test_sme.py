@@ -83,10 +83,10 @@ def test_random_programs(machine: Machine) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_evaluator(target: str, kind: str) -> None:
     shape = (40, 80, 64)
-    text = programs.product_text(kind, shape)
+    text = programs.fused_product_text(kind, shape)
     lowered = lower(parse(text), target, options=Options(triple="aarch64-linux-gnu"))
     name = "_".join([kind, *map(str, shape)])
-    found, *operands = programs.product_arguments(kind, shape)
+    found, *operands = programs.fused_product_arguments(kind, shape)
     exact = found.copy()
     evaluate(lowered, name, found, *operands)
     evaluate(parse(text), name, exact, *operands)
@@ -95,7 +95,7 @@ def test_evaluator(target: str, kind: str) -> None:
 
 
 def test_kernels_with_tiles_are_the_only_ones_in_streaming_mode() -> None:
-    text = "".join(programs.product_text("float", shape) for shape in programs.SHAPES)
+    text = "".join(programs.fused_product_text("float", shape) for shape in programs.SHAPES)
     lowered = lower_text(text, target="sme512", options=Options(triple="aarch64-linux-gnu"))
     functions = [part for part in re.split(r"(?m)^define ", lowered)[1:] if "@__arm" not in part.partition("{")[0]]
     modes = {"call void @llvm.aarch64.sme." in part: "aarch64_pstate_sm_body" in part for part in functions}
@@ -103,7 +103,7 @@ def test_kernels_with_tiles_are_the_only_ones_in_streaming_mode() -> None:
 
 
 def test_memory_is_allocated_outside_of_streaming_mode() -> None:
-    text = programs.product_text("bfloat", LARGE)
+    text = programs.fused_product_text("bfloat", LARGE)
     lowered = lower_text(text, target="sme512", options=Options(triple="aarch64-linux-gnu"))
     functions = re.split(r"(?m)^define ", lowered)[1:]
     streaming = [part for part in functions if "aarch64_pstate_sm_body" in part]
@@ -188,10 +188,10 @@ define void @caller(ptr %c, ptr %x, ptr %y, ptr %za, ptr %saved, ptr %block) "aa
 )
 def test_za_that_a_caller_has_left_to_be_saved(caller: str, shape: tuple[int, int, int], compiler: str) -> None:
     """The kernel saves ZA to the caller's buffer and says so by a null TPIDR2_EL0; the caller may restore it."""
-    text = programs.product_text("float", shape)
+    text = programs.fused_product_text("float", shape)
     name = "_".join(["float", *map(str, shape)])
     code = SME512.compile(text + caller.replace("PRODUCT", name) + MOVED_SLICES, compiler=compiler)
-    found, *operands = programs.product_arguments("float", shape)
+    found, *operands = programs.fused_product_arguments("float", shape)
     exact = found.copy()
     za = np.random.default_rng(3).integers(0, 256, SLICES * 64).astype(np.uint8)
     saved, block = np.zeros_like(za), np.full(2, -1, np.int64)

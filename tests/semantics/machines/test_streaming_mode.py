@@ -21,7 +21,7 @@ from tlx.lower.pipeline import lower_text
 TRIPLE = "aarch64-linux-gnu"
 CPU = "apple-m4"
 TEXTS = {
-    "products": "".join(programs.product_text(kind, (16, 24, 32)) for kind in programs.KINDS if kind != "double"),
+    "products": "".join(programs.fused_product_text(kind, (16, 24, 32)) for kind in programs.KINDS if kind != "double"),
     **{example.name: example.text for example in programs.LAYERS},
     "half": programs.half_text(3, 21),
     "run-time sizes": PROGRAMS[next(iter(PROGRAMS))].text,

@@ -13,10 +13,10 @@ from typing import Final
 
 import pytest
 
-from tlx.fuzz.campaign import CheckOutcome, Worker
-from tlx.fuzz.check import Check
+from tlx.fuzz.check import CheckSettings
 from tlx.fuzz.options import is_runnable, random_options
 from tlx.fuzz.worker import Request
+from tlx.fuzz.worker_pool import CheckOutcome, Worker
 from tlx.target.host import cpu_flags
 from tlx.target.lookup import find_target
 
@@ -59,7 +59,7 @@ class Job:
         emulate, evaluate = EMULATED in self.flags, RUN_ONLY not in self.flags
         drawn = random_options(self.target, seed)
         run = is_runnable(drawn, find_target(self.target), cpu_flags())
-        check = Check(self.target, emulate, evaluate, run, seed, self.optimise, drawn=drawn)
+        check = CheckSettings(self.target, emulate, evaluate, run, seed, self.optimise, drawn=drawn)
         return Request(self.profile, seed, check)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import tlx
 from tlx.api import compiler
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.prototypes import prototypes
 from tlx.diagnostics import TlxError, UsageError
 from tlx.ir.parser.module import parse, parse_fully

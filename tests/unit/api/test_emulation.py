@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.emulation import Machine, on_generic_machines
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.api.emulation import compile_emulated
 from tlx.api.signatures import Parameter, Prototype
 from tlx.api.wrappers import slot_wrapper_definition

@@ -121,13 +121,13 @@ ASSEMBLY: Final = '; a module\n\nsource_filename = "x"\n@x = global i32 0\ndefin
 def test_languages_are_those_of_names_or_of_options(tmp_path: Path, name: str, language: str) -> None:
     path = tmp_path / name
     path.write_text(KERNEL)
-    reading = InputFormat(language)
+    input_format = InputFormat(language)
     if language or path.suffix in (".tl", ".ir"):
-        assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=reading)
-        assert files.ir_name(str(path), reading) == f"{path} (translated)"
+        assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), input_format=input_format)
+        assert files.ir_name(str(path), input_format) == f"{path} (translated)"
     else:
         with pytest.raises(UsageError, match="this is the tensor language, not LLVM IR: read it with -x tl") as caught:
-            files.read_ir(str(path), reading=reading)
+            files.read_ir(str(path), input_format=input_format)
         assert caught.value.name == str(path)
 
 
@@ -136,9 +136,9 @@ def test_languages_are_those_of_names_or_of_options(tmp_path: Path, name: str, l
 def test_assembly_is_recognised(tmp_path: Path, text: str, language: str) -> None:
     path = tmp_path / "x.ir"
     path.write_text(text)
-    assert files.read_ir(str(path), reading=InputFormat(language)) == text
+    assert files.read_ir(str(path), input_format=InputFormat(language)) == text
     assert files.ir_name(str(path), InputFormat(language)) == str(path)
-    assert files.assembly_of(text, "x", reading=InputFormat(language)) == text
+    assert files.assembly_of(text, "x", input_format=InputFormat(language)) == text
 
 
 def test_bitcode_is_recognised(tmp_path: Path) -> None:
@@ -162,14 +162,14 @@ def test_unrecognised_text_is_an_error_of_its_language(tmp_path: Path) -> None:
 def test_versions(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(OLD)
-    assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=InputFormat(std="v1"))
-    assert "define dso_local void @k(ptr %A" in files.assembly_of(OLD, "<string>", reading=InputFormat("tl", "v1"))
+    assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), input_format=InputFormat(std="v1"))
+    assert "define dso_local void @k(ptr %A" in files.assembly_of(OLD, "<string>", input_format=InputFormat("tl", "v1"))
     with pytest.raises(TlxError):
-        files.read_ir(str(path), reading=InputFormat("tl"))
+        files.read_ir(str(path), input_format=InputFormat("tl"))
 
 
 @pytest.mark.parametrize(
-    ("reading", "said"),
+    ("input_format", "said"),
     [
         (InputFormat("bc"), "unknown language 'bc'; choose from ll, ir, stablehlo, onnx, tl"),
         (InputFormat(std="v3"), "unknown version 'v3'; choose from v1, v2 of the tensor language"),
@@ -178,11 +178,11 @@ def test_versions(tmp_path: Path, name: str) -> None:
         (InputFormat("tl"), "this is LLVM IR, not the tensor language"),
     ],
 )
-def test_mismatching_languages(tmp_path: Path, reading: InputFormat, said: str) -> None:
+def test_mismatching_languages(tmp_path: Path, input_format: InputFormat, said: str) -> None:
     path = tmp_path / "x.ll"
     path.write_text(ASSEMBLY)
     with pytest.raises(UsageError, match=said):
-        files.read_ir(str(path), reading=reading)
+        files.read_ir(str(path), input_format=input_format)
 
 
 def test_all_commands_with_inputs_take_a_language() -> None:

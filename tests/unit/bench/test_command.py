@@ -31,6 +31,8 @@ from tlx.tuning import timing
 from tlx.tuning.timing import Contestant, Rates
 from tlx.tuning.workload import F16, F32, S8, S32, U8, ElementwiseCheck, MemoryTraffic, Workload
 
+pytestmark = pytest.mark.usefixtures("short_samples")
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -57,15 +59,6 @@ class Copier:
                 arrays[work.output.name][...] = values
 
         yield Attempt(repeat, "from memory")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short() -> Iterator[None]:
-    """Samples that take no time."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(timing, "SAMPLE_NS", 1)
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,8 @@ from tlx.bench.models.workloads import SMALL, Model, OnnxFile, all_models, selec
 from tlx.diagnostics import UsageError
 from tlx.tuning import timing
 
+pytestmark = pytest.mark.usefixtures("short_samples")
+
 jax: Any = require_module("jax")
 MODELS: Final = select_models([], [], [SMALL])
 BFLOAT: Final = ("mlp", "mlp_train", "gpt2_generate")
@@ -29,15 +30,6 @@ BFLOAT: Final = ("mlp", "mlp_train", "gpt2_generate")
 
 def model_name(model: Model) -> str:
     return model.name
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short() -> Iterator[None]:
-    """Samples that take no time."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(timing, "SAMPLE_NS", 1)
-    yield
-    patch.undo()
 
 
 def measured(model: Model, *libraries: Library) -> dict[str, Any]:

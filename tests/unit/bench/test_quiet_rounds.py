@@ -15,11 +15,7 @@ from tlx.bench import report
 from tlx.tuning import timing
 from tlx.tuning.timing import PinnedCore, quiet_rounds
 
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples that take no time."""
-    monkeypatch.setattr(timing, "SAMPLE_NS", 1)
+pytestmark = pytest.mark.usefixtures("short_samples")
 
 
 def nothing(_count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tlx.explain.collect import Report, collect
-from tlx.explain.page import Code, page
+from tlx.explain.page import MachineCode, page
 from tlx.lower.options import Options
 
 
@@ -70,4 +70,4 @@ def report_of(text: str, target: str = TARGET, name: str = "program.ll") -> Repo
 
 
 def page_of(text: str, target: str = TARGET, name: str = "program.ll") -> str:
-    return page(report_of(text, target, name), Code({}, {}))
+    return page(report_of(text, target, name), MachineCode({}, {}))

@@ -15,7 +15,7 @@ from tlx.explain.assembly import Analysis, Loop, Resource, find_mca, likely_proc
 from tlx.explain.charts import memory_chart, roofline_chart
 from tlx.explain.figures import figures
 from tlx.explain.html import Markup, join, tag
-from tlx.explain.page import Code, Measurement, page
+from tlx.explain.page import MachineCode, Measurement, page
 from tlx.explain.trees import tree
 from tlx.target.lookup import find_target
 
@@ -118,7 +118,7 @@ def test_markup_is_not_escaped_twice() -> None:
 
 def test_the_page_shows_what_was_decided() -> None:
     report = report_of(SOFTMAX)
-    text = page(report, Code({}, {}))
+    text = page(report, MachineCode({}, {}))
     for remark in report.remarks:
         assert str(tag("p", remark.message))[3:-4] in text
     for name in ("reduce.max", "keep in cache", "fdiv", "Memory plan of @softmax"):
@@ -127,7 +127,7 @@ def test_the_page_shows_what_was_decided() -> None:
 
 def test_a_measured_function_is_on_the_roofline() -> None:
     measured = Measurement("layer", 2e-6, 196608, 0.8, "multiply-add of float")
-    text = page(report_of(LAYER), Code({}, {}), measured)
+    text = page(report_of(LAYER), MachineCode({}, {}), measured)
     assert "Measured: @layer takes 2 us and computes 98.3 billion operations a second, 80 % of the peak" in text
     assert 'class="point measured"' in text
 
@@ -189,7 +189,7 @@ def test_shares_stand_beside_their_instructions() -> None:
     (kernel,) = report_of(LAYER).kernels
     loop = Loop(["loop:", "\tfirst\ta", "\tsecond\tb"])
     analysis = Analysis("a-processor", 2.0, 1.0, [Resource("port", 1.0)], [0.25, 0.75])
-    text = page(report_of(LAYER), Code({kernel.home: loop}, {kernel.home: analysis}))
+    text = page(report_of(LAYER), MachineCode({kernel.home: loop}, {kernel.home: analysis}))
     assert re.search(r"first +a</td><td class=\"num\">25.0 %", text)
     assert re.search(r"second +b</td><td class=\"num\">75.0 %", text)
     assert "busy 50 %" in text
@@ -198,7 +198,7 @@ def test_shares_stand_beside_their_instructions() -> None:
 def test_without_llvm_mca_there_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert find_mca() is None
-    assert "llvm-mca is missing" in page(report_of(LAYER), Code({}, {}, "llvm-mca is missing"))
+    assert "llvm-mca is missing" in page(report_of(LAYER), MachineCode({}, {}, "llvm-mca is missing"))
 
 
 @pytest.mark.parametrize("name", ["avx2", "avx512", "amx", "generic"])

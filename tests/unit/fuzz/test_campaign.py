@@ -13,23 +13,15 @@ import pytest
 from tests.tools import child_processes, kill
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
-from tlx.fuzz.campaign import (
-    CampaignPlan,
-    CampaignReport,
-    CheckOutcome,
-    Worker,
-    check_on,
-    file_text,
-    fuzz,
-    request_of,
-    shrink,
-)
-from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
-from tlx.fuzz.generation.model import ArrayParameter, Choices, Contents, Node, difference
+from tlx.fuzz.campaign import CampaignPlan, CampaignReport, check_on, file_text, fuzz, request_of
+from tlx.fuzz.check import CheckSettings, MismatchError, RefusedError, check_program
+from tlx.fuzz.generation.model import ArrayParameter, ChoiceNode, Choices, InitialContents, difference
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import OPERATIONS, is_available, parse_operations, random_program
 from tlx.fuzz.options import RandomOptions
+from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
+from tlx.fuzz.worker_pool import CheckOutcome, Worker
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
 from tlx.target.target import targets
@@ -53,7 +45,7 @@ def test_a_program_that_is_refused_only_after_opt_is_a_failure(tmp_path: Path) -
     opt = tmp_path / "opt"
     opt.write_text(f"#!/bin/sh\ncat\necho '{_REFUSED}'\n", encoding="utf-8")
     opt.chmod(0o755)
-    made, check = random_program(PROFILES["small"], "small 3"), Check("generic", run=False, optimise=str(opt))
+    made, check = random_program(PROFILES["small"], "small 3"), CheckSettings("generic", run=False, optimise=str(opt))
     with pytest.raises(MismatchError, match="a program is refused only after -O2 has optimised it: store of <5000 x"):
         check_program(made, check, quiet)
     with pytest.raises(RefusedError):
@@ -63,7 +55,9 @@ def test_a_program_that_is_refused_only_after_opt_is_a_failure(tmp_path: Path) -
 def test_small_products_are_multiplied_on_tiles_too() -> None:
     worker = Worker()
     options = RandomOptions(matrix_knobs="tile=32x32")
-    outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, drawn=options)))
+    outcome = worker.check(
+        Request("tiles", 1, CheckSettings("amx", emulate=True, evaluate=False, variant=1, drawn=options))
+    )
     worker.close()
     assert outcome.kind == "done"
     assert outcome.tile_kernels > 0
@@ -77,17 +71,17 @@ def test_same_seed_same_choices_and_the_tree_repeats_them() -> None:
         made = random_program("any", seed)
         assert random_program("any", seed).text == made.text
         assert random_program("any", made.node).text == made.text
-        assert random_program("any", Node.of_json(made.node.as_json())).text == made.text
+        assert random_program("any", ChoiceNode.of_json(made.node.as_json())).text == made.text
 
 
 def test_empty_tree_is_a_simple_program() -> None:
-    made = random_program("any", Node(parts=[Node(parts=[Node()])]))
+    made = random_program("any", ChoiceNode(parts=[ChoiceNode(parts=[ChoiceNode()])]))
     assert made.text.count("define") == 1
     assert len(made.text) < 1500
 
 
 def test_choices_of_a_tree_that_ends_are_zero() -> None:
-    choose = Choices(Node([3, 1000]))
+    choose = Choices(ChoiceNode([3, 1000]))
     assert [choose.below(5), choose.below(7), choose.below(9)] == [3, 6, 0]
     assert choose.choice("abc") == "a"
     assert choose.sample([1, 2, 3], 3) == [1, 2, 3]
@@ -125,7 +119,7 @@ def test_each_operation_alone_is_valid(operation: str) -> None:
     made = next((program for program in programs if operation in program.operations), None)
     assert made is not None or operation in NEEDS_OTHERS
     if made is not None:
-        check_program(made, Check(), quiet)
+        check_program(made, CheckSettings(), quiet)
 
 
 NEEDS_OTHERS = ("call",)
@@ -173,7 +167,7 @@ def test_units_in_the_last_place(element: Type) -> None:
 
 def test_wild_contents_have_everything() -> None:
     for element in FLOATS:
-        buffer = ArrayParameter("b", element, 4000, Contents(wild=True))
+        buffer = ArrayParameter("b", element, 4000, InitialContents(wild=True))
         buffer.data[:] = True
         values = buffer.fill(np.random.default_rng(1), 0).astype(np.float64)
         tiny = np.finfo(np.float16).smallest_normal if element == HALF else 2.0**-126
@@ -189,7 +183,7 @@ def test_wild_contents_have_everything() -> None:
 
 def test_wrong_results_are_detected_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage 1 that reads another row: the smallest program that shows it is a few lines."""
-    request = Request("any", 5, Check("avx2", run=False), ("add", "fadd", "xor", "relu", "concat"))
+    request = Request("any", 5, CheckSettings("avx2", run=False), ("add", "fadd", "xor", "relu", "concat"))
 
     def check(candidate: Request) -> CheckOutcome:
         wrong = "add <" in candidate.program().text
@@ -212,7 +206,7 @@ def test_wrong_results_are_detected_and_shrunk(monkeypatch: pytest.MonkeyPatch) 
 
 def test_worker_survives_a_crash_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     before, worker = child_processes(), Worker()
-    request = Request("small", 3, Check())
+    request = Request("small", 3, CheckSettings())
     try:
         assert worker.check(request).kind == "done"
         kill(child_processes() - before)
@@ -226,9 +220,9 @@ def test_worker_survives_a_crash_of_its_process(monkeypatch: pytest.MonkeyPatch)
 def test_file_of_a_failure_says_how_to_run_it(tmp_path: Path) -> None:
     report = CampaignReport(tmp_path)
     node = random_program("any", "any 7").node
-    failure = CheckOutcome(Request("any", 7, Check("avx2")), "mismatch", "running", "b0 of @f0: wrong")
+    failure = CheckOutcome(Request("any", 7, CheckSettings("avx2")), "mismatch", "running", "b0 of @f0: wrong")
     assert report.note(failure)
-    smallest = CheckOutcome(Request("any", node, Check("avx2")), "mismatch", "running", "b0 of @f0: wrong")
+    smallest = CheckOutcome(Request("any", node, CheckSettings("avx2")), "mismatch", "running", "b0 of @f0: wrong")
     path = report.write(failure, smallest)
     text = path.read_text()
     assert text == file_text(smallest, path)
@@ -275,7 +269,7 @@ def test_integers_are_compared_bit_by_bit() -> None:
 
 def test_each_level_of_optimisation_meets_each_kind_of_machine() -> None:
     """What a variant chooses besides (features, caches, teams) says nothing about the level."""
-    drawn = {(variant % 12, Check("generic", variant=variant).opt_level) for variant in range(1000)}
+    drawn = {(variant % 12, CheckSettings("generic", variant=variant).opt_level) for variant in range(1000)}
     assert drawn == {(rest, level) for rest in range(12) for level in range(4)}
 
 
@@ -293,7 +287,7 @@ def test_the_time_ends_programs_that_still_run(tmp_path: Path) -> None:
 
 
 def test_a_search_that_has_to_end_keeps_what_it_has() -> None:
-    failure = CheckOutcome(Request("small", 3, Check()), "mismatch", "running")
+    failure = CheckOutcome(Request("small", 3, CheckSettings()), "mismatch", "running")
 
     def check(request: Request) -> CheckOutcome:
         raise TimeoutError(request)

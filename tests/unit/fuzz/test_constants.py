@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.generation.model import Choices, State
+from tlx.fuzz.check import CheckSettings, check_program
+from tlx.fuzz.generation.model import Choices, RunState
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.generation.sources import MOST_CONSTANT_ELEMENTS, Sources
@@ -29,7 +29,7 @@ def test_a_constant_is_what_its_global_says(element: Type, *, typed: bool) -> No
     writer = Sources(PROFILES["small"], Choices("7"), "f", typed=typed, suffixes=False)
     type_ = TensorType.dense(element, (3, 4))
     token = writer.constant_load(type_, [0, 6])
-    state = State({})
+    state = RunState({})
     writer.steps[-1](state)
     tensor = state.tensors[token.name]
     assert tensor.shape == (3, 4)
@@ -52,6 +52,8 @@ def test_constants_are_packed_at_compile_time() -> None:
     """Among the programs are some whose B the compiler packs."""
     programs = (random_program("small", seed) for seed in range(8, 40))
     program = next(made for made in programs if "@tlx.panels" in str(lower(parse(made.text), "avx2")))
-    check_program(program, Check("avx2", run=False, variant=1), quiet)
-    plain = lower(parse(program.text), "avx2", options=RandomOptions(weight_bytes=0).options(Check("avx2").options))
+    check_program(program, CheckSettings("avx2", run=False, variant=1), quiet)
+    plain = lower(
+        parse(program.text), "avx2", options=RandomOptions(weight_bytes=0).options(CheckSettings("avx2").options)
+    )
     assert "@tlx.panels" not in str(plain)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tlx.fuzz.campaign import MIXED_PROFILES
-from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.generation.model import ArrayParameter, Contents
+from tlx.fuzz.check import CheckSettings, check_program
+from tlx.fuzz.generation.model import ArrayParameter, InitialContents
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
 from tlx.ir.parser.module import parse
@@ -52,7 +52,7 @@ def test_programs_have(kind: str) -> None:
 def test_forms_alone_are_valid(profile: str) -> None:
     with np.errstate(all="ignore"):
         for seed in range(12):
-            check_program(random_program(profile, seed), Check(), quiet)
+            check_program(random_program(profile, seed), CheckSettings(), quiet)
 
 
 @pytest.mark.parametrize("profile", ["overlaps", "run-time"])
@@ -60,7 +60,9 @@ def test_forms_mean_the_same_when_lowered(profile: str) -> None:
     chosen = replace(PROFILES[profile], work=2000, room=300, functions=1)
     with np.errstate(all="ignore"):
         for seed in range(3):
-            check_program(random_program(chosen, f"{profile} {seed}"), Check("avx2", run=False, variant=1), quiet)
+            check_program(
+                random_program(chosen, f"{profile} {seed}"), CheckSettings("avx2", run=False, variant=1), quiet
+            )
 
 
 def test_overlap_is_checked_when_programs_run() -> None:
@@ -79,6 +81,6 @@ def test_contents_of_integers() -> None:
     truth = ArrayParameter("b", I1, 200)
     truth.data[:] = True
     assert set(truth.fill(generator, 0).tolist()) == {False, True}
-    size = ArrayParameter("b", I32, 1, Contents(33, 33))
+    size = ArrayParameter("b", I32, 1, InitialContents(33, 33))
     size.data[:] = True
     assert size.fill(generator, 0).tolist() == [33]

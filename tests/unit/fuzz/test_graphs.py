@@ -17,16 +17,17 @@ import pytest
 from tests.tools import quick, require_module, runs
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
-from tlx.fuzz.campaign import CheckOutcome, check_on, file_text, request_of
-from tlx.fuzz.check import Check, MismatchError
-from tlx.fuzz.generation.model import Node
+from tlx.fuzz.campaign import check_on, file_text, request_of
+from tlx.fuzz.check import CheckSettings, MismatchError
+from tlx.fuzz.generation.model import ChoiceNode
 from tlx.fuzz.graphs.check import built, check_graph
 from tlx.fuzz.graphs.drawing import wide_jax
 from tlx.fuzz.graphs.generator import graph_operations, random_graph
 from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import Block, GraphProgram, Parameter, Statement, Variable
-from tlx.fuzz.graphs.reference import Expected, expected_results
+from tlx.fuzz.graphs.reference import ExpectedResult, expected_results
 from tlx.fuzz.worker import GRAPHS, Request
+from tlx.fuzz.worker_pool import CheckOutcome
 from tlx.intrinsics.numpy_types import Array
 
 require_module("jax")
@@ -66,7 +67,7 @@ def test_same_seed_same_graph_and_the_tree_repeats_it() -> None:
         made = random_graph(seed)
         assert random_graph(seed) == made
         assert random_graph(made.node) == made
-        assert random_graph(Node.of_json(made.node.as_json())).text == made.text
+        assert random_graph(ChoiceNode.of_json(made.node.as_json())).text == made.text
 
 
 def test_the_text_is_python() -> None:
@@ -99,10 +100,10 @@ def wrong(program: GraphProgram) -> GraphProgram:
 
 def test_wrong_results_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     program = random_graph(3, ("scaled",))
-    check = Check("generic", variant=3)
+    check = CheckSettings("generic", variant=3)
     check_graph(program, check, quiet)
 
-    def of_wrong_graph(made: GraphProgram, arrays: Sequence[Array], jax: Any) -> list[Expected]:
+    def of_wrong_graph(made: GraphProgram, arrays: Sequence[Array], jax: Any) -> list[ExpectedResult]:
         return expected_results(wrong(made), arrays, jax)
 
     monkeypatch.setattr("tlx.fuzz.graphs.check.expected_results", of_wrong_graph)
@@ -129,7 +130,7 @@ def applied_once(operation: str, *operands: Variable, results: Sequence[Variable
 
 def program_of(statements: Sequence[Statement], *parameters: Variable, results: Sequence[Variable]) -> GraphProgram:
     body = Block(tuple(v.name for v in parameters), tuple(statements), tuple(v.name for v in results))
-    return GraphProgram(tuple(Parameter(v, "parameter", 0) for v in parameters), body, tuple(results), Node())
+    return GraphProgram(tuple(Parameter(v, "parameter", 0) for v in parameters), body, tuple(results), ChoiceNode())
 
 
 def test_starts_of_nested_slices_are_clamped_one_after_the_other() -> None:

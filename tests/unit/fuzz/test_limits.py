@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.fuzz.check import Check, RefusedError, check_program
-from tlx.fuzz.generation.model import Node
+from tlx.fuzz.check import CheckSettings, RefusedError, check_program
+from tlx.fuzz.generation.model import ChoiceNode
 from tlx.fuzz.generation.programs import RandomProgram
 from tlx.fuzz.limits import backend_limit
 from tlx.fuzz.options import RandomOptions
@@ -68,8 +68,8 @@ def test_features_of_functions_and_processors_count(drawn: RandomOptions) -> Non
 }
 declare <9 x bfloat> @llvm.trunc.v9bf16(<9 x bfloat>)
 """
-    program = RandomProgram(text, (), "canonical", typed=False, node=Node())
-    check = Check("avx512", drawn=drawn)
+    program = RandomProgram(text, (), "canonical", typed=False, node=ChoiceNode())
+    check = CheckSettings("avx512", drawn=drawn)
     with pytest.raises(RefusedError, match="bfloat with"):
         check_program(program, check, lambda _step: None)
 

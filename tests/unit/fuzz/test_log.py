@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from tlx.cli.fuzz import fuzz as command
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
-from tlx.fuzz.campaign import CampaignPlan, CheckOutcome, Worker, fuzz
+from tlx.fuzz.campaign import CampaignPlan, fuzz
 from tlx.fuzz.log import BATCH, FuzzLog, Result, Series
 from tlx.fuzz.worker import Request
+from tlx.fuzz.worker_pool import CheckOutcome, Worker
 
 NEON = Series("neon", "programs", "--code-only")
 LINE = {"target": "neon", "kind": "programs", "options": "", "passed": "0-3,5", "refused": "4", "failed": ""}

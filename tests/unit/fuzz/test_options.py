@@ -9,12 +9,14 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import check
-from tlx.fuzz.campaign import CampaignPlan, CheckOutcome, check_on, file_text, replay, request_of, shrink
-from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.campaign import CampaignPlan, check_on, file_text, replay, request_of
+from tlx.fuzz.check import CheckSettings, check_program
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
+from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
+from tlx.fuzz.worker_pool import CheckOutcome
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, parse_knobs
 from tlx.lower.options import Options
@@ -77,7 +79,7 @@ def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
 
 def test_features_of_functions_reach_their_kernels() -> None:
     options = RandomOptions(functions="+avx2,+fma,+f16c,+avxvnni")
-    request = Request("small", 3, Check("avx2", drawn=options))
+    request = Request("small", 3, CheckSettings("avx2", drawn=options))
     assert request.text.count("define ") == request.text.count('"target-features"="+avx2,+fma,+f16c,+avxvnni" {')
     kernels = str(lower(parse(request.text), "avx2"))
     assert 'noinline "no-builtins" "target-features"="+avx2,+fma,+f16c,+avxvnni"' in kernels
@@ -90,7 +92,9 @@ def test_options_reach_the_lowering() -> None:
     assert RandomOptions().options(Options()).weight_bytes == Options().weight_bytes
     with pytest.raises(UsageError, match="vectors of 512 bits"):
         check_program(
-            random_program(PROFILES["small"], "small 0"), Check("avx2", drawn=RandomOptions(vector_bits=512)), print
+            random_program(PROFILES["small"], "small 0"),
+            CheckSettings("avx2", drawn=RandomOptions(vector_bits=512)),
+            print,
         )
 
 
@@ -116,7 +120,7 @@ def test_campaigns_ask() -> None:
 
 def test_drawn_machines_keep_the_features_of_the_target() -> None:
     for variant in range(4):
-        target = Check("avx512", variant=variant, drawn=RandomOptions(cpu="haswell")).lowering_target
+        target = CheckSettings("avx512", variant=variant, drawn=RandomOptions(cpu="haswell")).lowering_target
         assert target.features == find_target("avx512").features
 
 
@@ -128,7 +132,7 @@ def test_options_are_shrunk() -> None:
         fails = "-f16c" in options.features and "kc=8" in options.knobs
         return CheckOutcome(request, "mismatch" if fails else "done", "running" if fails else "")
 
-    first = check(Request("any", 5, Check("avx2", drawn=ALL)))
+    first = check(Request("any", 5, CheckSettings("avx2", drawn=ALL)))
     smallest = shrink(first, check, 200)
     assert smallest.is_like(first)
     assert smallest.request.check.drawn == RandomOptions(features=("-f16c",), knobs="kc=8")
@@ -136,7 +140,7 @@ def test_options_are_shrunk() -> None:
 
 def test_file_of_a_failure_names_the_options() -> None:
     failure = CheckOutcome(
-        Request("any", 7, Check("avx2", optimise="opt-19", drawn=ALL)), "mismatch", "running", "wrong"
+        Request("any", 7, CheckSettings("avx2", optimise="opt-19", drawn=ALL)), "mismatch", "running", "wrong"
     )
     text = file_text(failure, Path("x.ll"))
     knobs = "--knobs=tile=4x16,kc=8 (on a matrix unit: tile=32x32,mc=64)"
@@ -144,7 +148,7 @@ def test_file_of_a_failure_names_the_options() -> None:
     assert f"; optimised by opt-19 -O2 first\n; lowered with {machine} {knobs}\n" in text
     assert request_of(text, "x.ll") == failure.request
     assert text.endswith(failure.request.text)
-    plain = replace(failure, request=Request("any", 7, Check("avx2")))
+    plain = replace(failure, request=Request("any", 7, CheckSettings("avx2")))
     assert "lowered with" not in (text := file_text(plain, Path("x.ll")))
     assert "optimised by" not in text
 
@@ -152,10 +156,10 @@ def test_file_of_a_failure_names_the_options() -> None:
 def test_slow_checks_for_other_machines_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "STAGE_STEPS", 5)
     made = random_program(PROFILES["small"], "small 3")
-    check_program(made, Check("avx2", run=False, drawn=RandomOptions(cpu="haswell")), print)
+    check_program(made, CheckSettings("avx2", run=False, drawn=RandomOptions(cpu="haswell")), print)
 
 
 def test_a_replay_reports_missing_opt() -> None:
-    failure = CheckOutcome(Request("any", 7, Check("avx2", optimise="/no/opt")), "mismatch")
+    failure = CheckOutcome(Request("any", 7, CheckSettings("avx2", optimise="/no/opt")), "mismatch")
     with pytest.raises(UsageError, match="was optimised by '/no/opt', which is not installed"):
         replay("x.ll", file_text(failure, Path("x.ll")), print)

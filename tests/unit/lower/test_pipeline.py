@@ -13,7 +13,7 @@ import pytest
 
 from tlx.bench import workloads
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import parse
 from tlx.llvm.verification import DeferredVerification
 from tlx.lower import options, pipeline
@@ -190,7 +190,7 @@ def test_a_compilation_blames_the_stage_whose_output_is_invalid(stage: str, monk
 
     def run_wrongly(step: PipelineStep, module: Module, context: LoweringContext) -> Module:
         module = step.run(module, context) or module
-        module.append(Raw("\n\ndefine void @wrong() {\n  ret i32 0\n}"))
+        module.append(UnparsedText("\n\ndefine void @wrong() {\n  ret i32 0\n}"))
         return module
 
     wrong = [replace(s, run=partial(run_wrongly, s)) if s.name == stage else s for s in steps]
@@ -201,7 +201,7 @@ def test_a_compilation_blames_the_stage_whose_output_is_invalid(stage: str, monk
 
 def test_a_compilation_blames_the_stage_before_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def write_garbage(module: Module, _context: LoweringContext) -> None:
-        module.append(Raw("\n\nno LLVM IR"))
+        module.append(UnparsedText("\n\nno LLVM IR"))
 
     def fail(_module: Module, _context: LoweringContext) -> None:
         raise AssertionError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tlx.api.call import array_address
+from tlx.api.arguments import array_address
 from tlx.api.device.streams import stream_handle
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array, type_of
@@ -23,7 +23,7 @@ _HOST: Final = (1, 3, 11)  # of dlpack.h: `kDLCPU`, and pinned memory: `kDLCUDAH
 
 
 class OwnedArray:
-    """An array in the memory of a device, C-contiguous, which is freed with the object.
+    """A C-contiguous array in device memory, which is freed with this object.
 
     It has `__cuda_array_interface__`; `numpy.asarray` copies it.
 
@@ -66,7 +66,7 @@ class OwnedArray:
         return {"version": 3, **place, "stream": self.stream or 1}  # 1: the default stream
 
     def fill(self, source: Array) -> None:
-        """Copy an array of numpy of the same shape and type to it."""
+        """Copy a numpy array of the same shape and type to this one."""
         data: Array = np.ascontiguousarray(source)
         with self._code.current():
             self._code.upload(self.address, array_address(data), self.nbytes, self.stream)
@@ -85,6 +85,6 @@ class OwnedArray:
 
 
 def is_on_device(value: object) -> bool:
-    """Whether an object is an array in the memory of a device, as it says itself."""
+    """Whether an object declares that it is an array in device memory."""
     place = getattr(value, "__dlpack_device__", None)  # a tensor that requires gradients has no other answer
     return int(place()[0]) not in _HOST if place is not None else hasattr(value, "__cuda_array_interface__")

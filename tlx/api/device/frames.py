@@ -94,7 +94,7 @@ class LaunchFrame:
                 self._device.launch(launch, blocks, pointers, stream)
 
     def launch_recorded(self, values: Sequence[Any], stream: int) -> None:
-        """Launch the kernels, as they were recorded if calls with these addresses were."""
+        """Launch the kernels; a recording is replayed if there is one for these addresses."""
         addresses = self._addresses_in(values)
         recorded = self._recorded.get(addresses)
         if recorded is not None:
@@ -149,7 +149,7 @@ class _MapCell:
         self._map, self._device, self._known = tensor_map, device, dict[int, Any]()
 
     def encoded_for(self, address: int) -> int:
-        """Where the map of the tensor at an address is."""
+        """The address of the tensor map for the tensor at an address."""
         memory = self._known.get(address)
         if memory is None:
             if len(self._known) >= _MOST_ADDRESSES:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from tlx.api.call import ArgumentError, CompiledFunction, checked_argument
+from tlx.api.arguments import ArgumentError, checked_argument
+from tlx.api.call import CompiledFunction
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.frames import SCALARS, LaunchFrame
 from tlx.api.device.host_copies import HostCopies
@@ -82,7 +83,7 @@ class DeviceFunction(CompiledFunction):
                 self._launch(values, handle)
 
     def captured(self, *arguments: Any) -> CapturedCall:
-        """The kernels of a call as one piece of work, which is launched as a whole; the call is not made.
+        """Record the kernels of a call, to be launched as a whole; none of them runs yet.
 
         Args:
             *arguments: As for a call; arrays are of the device.
@@ -160,7 +161,7 @@ class DeviceFunction(CompiledFunction):
         self._known[number].add(layout)
 
     def array_of(self, value: object, stream: int = 0) -> DeviceArray | None:
-        """The array of the device that an object is, for use in a stream; None if it is another object."""
+        """The device array that an object describes, for use in a stream; None for other objects."""
         return value.description if isinstance(value, OwnedArray) else self._device.array(value, stream)
 
     def address_and_layout(self, value: Any, stream: int) -> tuple[int, Hashable] | None:
@@ -172,13 +173,13 @@ class DeviceFunction(CompiledFunction):
         )
 
     def on_device(self, array: Array, stream: object = None) -> OwnedArray:
-        """A copy of an array of numpy in the device's memory."""
+        """A copy of a numpy array in device memory."""
         owned = OwnedArray(self._device, array.shape, array.dtype, stream)
         owned.fill(array)
         return owned
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any], stream: object = None) -> OwnedArray:
-        """An array in the device's memory whose elements are undefined."""
+        """An array in device memory with undefined elements."""
         return OwnedArray(self._device, shape, dtype, stream)
 
     @property
@@ -187,7 +188,7 @@ class DeviceFunction(CompiledFunction):
         return self._device
 
     def unchecked(self, *passed: Any) -> Any:
-        """Launch the kernels with addresses in the device's memory and numbers of ctypes. Nothing is checked."""
+        """Launch the kernels with device addresses and ctypes numbers, without checks."""
         with self._device.current():
             self._launch(passed, 0)
 
@@ -240,7 +241,7 @@ class SizedFunction(CompiledFunction):
     ) -> None:
         self.prototype, self._sizes, self._compiled = prototype, sizes, compiled
         self._count = len(prototype.parameters)
-        self._known: dict[tuple[int, ...], _ForSizes] = {}
+        self._known: dict[tuple[int, ...], _Specialization] = {}
         self._uses, self._compiling = count(), Lock()
 
     def __call__(self, *arguments: Any, **order: Unpack[CallOrder]) -> None:
@@ -271,12 +272,12 @@ class SizedFunction(CompiledFunction):
         known.last_use = next(self._uses)
         return known.function
 
-    def _new(self, sizes: tuple[int, ...]) -> _ForSizes:
+    def _new(self, sizes: tuple[int, ...]) -> _Specialization:
         """The function for some sizes, compiled once, whatever threads call it; the least recently used one goes."""
         with self._compiling:
             known = self._known.get(sizes)
             if known is None:
-                known = _ForSizes(self._compiled(dict(zip(self._sizes, sizes, strict=True))), next(self._uses))
+                known = _Specialization(self._compiled(dict(zip(self._sizes, sizes, strict=True))), next(self._uses))
                 if len(self._known) >= _MOST_LAYOUTS:
                     del self._known[min(self._known, key=lambda sizes: self._known[sizes].last_use)]
                 self._known[sizes] = known
@@ -284,7 +285,7 @@ class SizedFunction(CompiledFunction):
 
 
 @dataclass(slots=True)
-class _ForSizes:
+class _Specialization:
     """A function for some sizes, and when it was last called, as the number of a call."""
 
     function: DeviceFunction

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from tlx.api.call import array_address
+from tlx.api.arguments import array_address
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
 from tlx.target.launches import ALIGNMENT

@@ -80,7 +80,7 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
         facts, compressed, code = compute(changed)
     else:
         others = {"result": "device", "level": compilation.opt_level, "module": source.is_module}
-        others |= {"reading": compilation.reading, "processor": device.processor, "name": source.name}
+        others |= {"input_format": compilation.input_format, "processor": device.processor, "name": source.name}
         facts, compressed, code = CacheEntry(cache, keyed, target, changed, others).found_or(compute)
     defined: dict[str, Prototype]
     sizes: dict[str, tuple[int, ...]]
@@ -111,7 +111,7 @@ def _compiled_by_sizes(
 
     def loaded(module: Module, entry: str | None) -> dict[str, CompiledFunction]:
         of_module = SourceInput.of(module, FORMAT_BY_NAME)
-        known = replace(compilation, source=of_module, reading=FORMAT_BY_NAME, entry=entry)
+        known = replace(compilation, source=of_module, input_format=FORMAT_BY_NAME, entry=entry)
         return loaded_on_device(known, cache).functions
 
     def for_sizes(name: str, known: dict[int, int]) -> DeviceFunction:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 
 if TYPE_CHECKING:
     from tlx.target.grid_unit import DeviceCode
@@ -90,7 +90,7 @@ def _handle_in(value: object, name: str) -> int | None:
 
 @contextmanager
 def between_events(code: DeviceCode, stream: int, wait_for: object, record: object) -> Generator[None]:
-    """Have what is launched inside wait for events, and others recorded behind it."""
+    """Launches in the block wait for some events; the others are recorded after them."""
     first, last = event_handles(wait_for, "wait_for"), event_handles(record, "record")
     if 0 in last:
         raise ArgumentError("record: the event has no handle yet; PyTorch creates it when it is first recorded")

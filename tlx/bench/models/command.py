@@ -74,7 +74,7 @@ def _read(choice: WorkloadSelection, sources: Sequence[str]) -> dict[str, Any]:
 def _selected(choice: WorkloadSelection) -> list[Model]:
     if choice.variants:
         raise UsageError("models have no variants")
-    if choice.reading != files.FORMAT_BY_NAME:
+    if choice.input_format != files.FORMAT_BY_NAME:
         raise UsageError("options of input files do not apply to models")
     if choice.function is not None or choice.arguments:
         raise UsageError("--function and --args apply to a file of your own")

@@ -82,7 +82,7 @@ def run(choice: WorkloadSelection, setting: BenchSettings, echo: Echo, watch: Sh
 def _selected(choice: WorkloadSelection) -> list[Workload]:
     from tlx.bench.paper import workloads
 
-    if choice.reading != files.FORMAT_BY_NAME:
+    if choice.input_format != files.FORMAT_BY_NAME:
         raise UsageError("options of input files do not apply to the paper's workloads")
     if choice.function is not None or choice.arguments:
         raise UsageError("--function and --args apply to a file of your own")

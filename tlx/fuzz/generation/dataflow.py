@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.fuzz.generation.forms import RunTimeForms
-from tlx.fuzz.generation.model import LARGEST_EXACT, ArrayParameter, BufferAddress, Choices, Contents
+from tlx.fuzz.generation.model import LARGEST_EXACT, ArrayParameter, BufferAddress, Choices, InitialContents
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.writer import TokenValue, Vector, dims_operand
 from tlx.intrinsics.numpy_types import dtype_of
@@ -386,22 +386,24 @@ class DataflowWriter(RunTimeForms):
         vector = self.tovector(token)
         return KnownValue(vector, facts.with_zero() if type_.is_padded else facts, token)
 
-    def loaded(self, type_: TensorType, contents: Contents | None) -> TokenValue:
+    def loaded(self, type_: TensorType, contents: InitialContents | None) -> TokenValue:
         """A token of a tensor in memory with random pitches."""
         pitches = self.pitches(type_, overlap=True)
         return self.load(self.filled_place(type_, pitches, contents), type_, pitches)
 
-    def contents(self, element: Type, *, integral: bool = False, bound: int | None = None) -> Contents | None:
+    def contents(self, element: Type, *, integral: bool = False, bound: int | None = None) -> InitialContents | None:
         """Random contents for a buffer; None for integers that may be any."""
         if not isinstance(element, FloatType):
             few = self.random.choice([(0, 1), (0, 100), (-7, 7)]) if element != I1 and self.chance(0.3) else None
-            return few and Contents(*few)
+            return few and InitialContents(*few)
         if bound is None and not integral and self.chance(0.4):
-            return Contents(wild=True)
+            return InitialContents(wild=True)
         magnitude = bound or self.random.choice(_BOUNDS)
-        return Contents(0 if self.chance(0.2) else -magnitude, magnitude)
+        return InitialContents(0 if self.chance(0.2) else -magnitude, magnitude)
 
-    def filled_place(self, type_: TensorType, pitches: Sequence[int], contents: Contents | None) -> BufferAddress:
+    def filled_place(
+        self, type_: TensorType, pitches: Sequence[int], contents: InitialContents | None
+    ) -> BufferAddress:
         """An address for a tensor in a new array that holds `contents`."""
         place = self.place(type_, pitches)
         place.buffer.contents = contents
@@ -561,7 +563,7 @@ class DataflowWriter(RunTimeForms):
 # Facts about leaves ------------------------------------------------------------------------------------------------
 
 
-def facts_from_memory(element: Type, contents: Contents | None) -> ValueFacts:
+def facts_from_memory(element: Type, contents: InitialContents | None) -> ValueFacts:
     """The facts about data from memory."""
     if contents is None or contents.wild:
         return unknown_facts(element)

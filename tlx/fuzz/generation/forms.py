@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.fuzz.generation.model import ArrayParameter, BufferAddress, Choices, Contents, extent_in_memory
+from tlx.fuzz.generation.model import ArrayParameter, BufferAddress, Choices, InitialContents, extent_in_memory
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.sources import Sources
 from tlx.fuzz.generation.writer import TokenValue, Vector
@@ -281,7 +281,7 @@ class OverlapForms(FormWriter):
     def _point(self, places: tuple[BufferAddress, BufferAddress]) -> None:
         """Define the pointers in this function, by offsets read from memory."""
         for place in places:
-            offset = self.buffer(I64, 1, Contents(place.start, place.start))
+            offset = self.buffer(I64, 1, InitialContents(place.start, place.start))
             offset.data[:] = True
             name = self.fresh("o")
             self.line(f"{name} = load i64, {self._pointer_type(I64)} %{offset.name}, align 8")
@@ -367,7 +367,7 @@ class RunTimeForms(OverlapForms):
         """A scalar loaded from memory."""
         buffer = self._sizes.get(number)
         if buffer is None:
-            buffer = self._sizes[number] = self.buffer(I32, 1, Contents(number, number))
+            buffer = self._sizes[number] = self.buffer(I32, 1, InitialContents(number, number))
             buffer.data[:] = True
         name = self.fresh("n")
         self.line(f"{name} = load i32, {self._pointer_type(I32)} %{buffer.name}, align 4")

@@ -43,7 +43,7 @@ _FRACTION: Final[dict[Type, tuple[int, int]]] = {
 
 
 @dataclass(frozen=True)
-class Contents:
+class InitialContents:
     """The kind of data in a buffer before a call.
 
     Attributes:
@@ -77,7 +77,7 @@ class ArrayParameter:
     name: str
     element: Type
     count: int
-    contents: Contents | None = None
+    contents: InitialContents | None = None
     ulps: float = 0.0
     zeros: bool = False
     is_copied: bool = False
@@ -139,7 +139,7 @@ def _floats(generator: np.random.Generator, buffer: ArrayParameter, level: int, 
     return values
 
 
-def _integral(generator: np.random.Generator, buffer: ArrayParameter, contents: Contents) -> Array:
+def _integral(generator: np.random.Generator, buffer: ArrayParameter, contents: InitialContents) -> Array:
     return generator.integers(contents.low, contents.high + 1, buffer.count).astype(dtype_of(buffer.element))
 
 
@@ -208,15 +208,15 @@ _PARTS: Final = 1000
 
 
 @dataclass
-class Node:
+class ChoiceNode:
     """The numbers drawn for one part of a program, and the nodes of its subparts."""
 
     draws: list[int] = field(default_factory=list[int])
-    parts: list[Node] = field(default_factory=list["Node"])
+    parts: list[ChoiceNode] = field(default_factory=list["ChoiceNode"])
 
-    def copy(self) -> Node:
+    def copy(self) -> ChoiceNode:
         """A deep copy."""
-        return Node(list(self.draws), [part.copy() for part in self.parts])
+        return ChoiceNode(list(self.draws), [part.copy() for part in self.parts])
 
     @property
     def size(self) -> int:
@@ -228,7 +228,7 @@ class Node:
         return [self.draws, [part.as_json() for part in self.parts]]
 
     @classmethod
-    def of_json(cls, value: Sequence[Any]) -> Node:
+    def of_json(cls, value: Sequence[Any]) -> ChoiceNode:
         """The tree that `as_json` wrote."""
         return cls([int(draw) for draw in value[0]], [cls.of_json(part) for part in value[1]])
 
@@ -243,8 +243,8 @@ class Choices:
         node: The numbers drawn.
     """
 
-    def __init__(self, source: str | Node) -> None:
-        self.node = Node()
+    def __init__(self, source: str | ChoiceNode) -> None:
+        self.node = ChoiceNode()
         self._source = source
         self._random = random.Random(source) if isinstance(source, str) else None
 
@@ -257,7 +257,7 @@ class Choices:
     def _next(self, bound: int) -> int:
         if self._random is not None:
             return self._random.randrange(bound)
-        assert isinstance(self._source, Node)
+        assert isinstance(self._source, ChoiceNode)
         at = len(self.node.draws)
         return min(self._source.draws[at], bound - 1) if at < len(self._source.draws) else 0
 
@@ -386,7 +386,7 @@ class InexactError(Exception):
 
 
 @dataclass(eq=False)
-class State:
+class RunState:
     """State of a run: arrays by buffer, vectors and tensors by name, the index of the innermost loop."""
 
     arrays: dict[str, Array]
@@ -395,7 +395,7 @@ class State:
     index: int = 0
 
 
-ModelStep = Callable[[State], None]
+ModelStep = Callable[[RunState], None]
 
 
 @dataclass(frozen=True)
@@ -407,7 +407,7 @@ class BufferAddress:
     step: int = 0
     pointer: str = ""
 
-    def of(self, state: State) -> Array:
+    def of(self, state: RunState) -> Array:
         """The buffer's elements from this address on."""
         return state.arrays[self.buffer.name][self.start + self.step * state.index :]
 
@@ -517,7 +517,7 @@ class RandomFunction:
         specials = bool(generator.random() < 0.15)
         before = [buffer.fill(generator, level, specials=specials) for buffer in self.buffers]
         after = [array.copy() for array in before]
-        state = State({buffer.name: array for buffer, array in zip(self.buffers, after, strict=True)})
+        state = RunState({buffer.name: array for buffer, array in zip(self.buffers, after, strict=True)})
         with np.errstate(all="ignore"):
             for step in self.steps or ():
                 step(state)

@@ -15,7 +15,7 @@ from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.fuzz.generation.dataflow import DataflowWriter, Operation
-from tlx.fuzz.generation.model import Choices, Node, RandomFunction
+from tlx.fuzz.generation.model import ChoiceNode, Choices, RandomFunction
 from tlx.fuzz.generation.operations.control import BY_VALUE, CONTROL
 from tlx.fuzz.generation.operations.lanes import ELEMENT_OPERATIONS, LANES
 from tlx.fuzz.generation.operations.tensor import TENSORS
@@ -110,7 +110,7 @@ class RandomProgram:
     functions: tuple[RandomFunction, ...]
     spelling: str
     typed: bool
-    node: Node
+    node: ChoiceNode
 
     @property
     def operations(self) -> frozenset[str]:
@@ -118,7 +118,7 @@ class RandomProgram:
         return frozenset(name for function in self.functions for name in function.operations)
 
 
-def random_program(profile: str | Profile, source: int | str | Node) -> RandomProgram:
+def random_program(profile: str | Profile, source: int | str | ChoiceNode) -> RandomProgram:
     """The program of a seed.
 
     Args:
@@ -126,7 +126,9 @@ def random_program(profile: str | Profile, source: int | str | Node) -> RandomPr
         source: A seed (a number or text), or the numbers drawn for a program, possibly pruned.
     """
     contents = PROFILES[profile] if isinstance(profile, str) else profile
-    choose = Choices(source if isinstance(source, Node) else f"{profile if isinstance(profile, str) else ''} {source}")
+    choose = Choices(
+        source if isinstance(source, ChoiceNode) else f"{profile if isinstance(profile, str) else ''} {source}"
+    )
     spelling = choose.choice(["proposal", "suffixes", "canonical", "canonical"])
     typed = choose.chance(0.25)
     functions: list[RandomFunction] = []

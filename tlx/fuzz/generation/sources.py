@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.fuzz.generation.model import BufferAddress, Choices, State, extent_in_memory, tensor_view
+from tlx.fuzz.generation.model import BufferAddress, Choices, RunState, extent_in_memory, tensor_view
 from tlx.fuzz.generation.profiles import FAMILIES, Family, Profile
 from tlx.fuzz.generation.writer import FunctionWriter, TokenValue, Vector
 from tlx.intrinsics import lookup
@@ -41,7 +41,7 @@ class ConstantSources(FunctionWriter):
         self.line(f"{token.name} = call token {self.callee('load')}({operands})")
         tensor = tensor_view(values[start:], type_, list(pitches)).copy()
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.tensors[token.name] = tensor
 
         self.steps.append(step)

@@ -13,9 +13,9 @@ from tlx.fuzz.generation.model import (
     BufferAddress,
     CallingChoices,
     Choices,
-    Contents,
+    InitialContents,
     ModelStep,
-    State,
+    RunState,
     compute_operation,
     draw_calling,
     tensor_from_vector,
@@ -157,7 +157,7 @@ class FunctionWriter:
 
     # Memory ------------------------------------------------------------------------------------------------------
 
-    def buffer(self, element: Type, count: int, contents: Contents | None = None) -> ArrayParameter:
+    def buffer(self, element: Type, count: int, contents: InitialContents | None = None) -> ArrayParameter:
         """Add an array parameter."""
         parameter = ArrayParameter(f"b{len(self.buffers)}", element, count, contents)
         self.buffers.append(parameter)
@@ -225,7 +225,7 @@ class FunctionWriter:
         )
         pitches_copy = list(pitches)
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.tensors[token.name] = tensor_view(place.of(state), type_, pitches_copy).copy()
 
         self.steps.append(step)
@@ -242,7 +242,7 @@ class FunctionWriter:
         for start in self._starts(place):
             tensor_view(place.buffer.written[start:], token.type, pitches_copy)[...] = True
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             tensor_view(place.of(state), token.type, pitches_copy)[...] = state.tensors[token.name]
 
         self.steps.append(step)
@@ -255,7 +255,7 @@ class FunctionWriter:
             f"{vector.name} = load{self._volatile(type_)} {type_.vector}, {pointer}, {self._align(type_.element)}"
         )
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.vectors[vector.typed] = place.of(state)[: type_.count].copy()
 
         self.steps.append(step)
@@ -269,7 +269,7 @@ class FunctionWriter:
         for start in self._starts(place):
             place.buffer.written[start : start + type_.count] = True
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             place.of(state)[: type_.count] = state.vectors[vector.typed]
 
         self.steps.append(step)
@@ -282,7 +282,7 @@ class FunctionWriter:
         callee = "@llvm.vector.totensor" if self.chance(0.15) else self.callee("typeinfo")
         self.line(f"{token.name} = call token {callee}({vector.typed}, {self._type(type_)})")
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.tensors[token.name] = tensor_from_vector(state.vectors[vector.typed], type_)
 
         self.steps.append(step)
@@ -297,7 +297,7 @@ class FunctionWriter:
         operand = f"{kind} {attribute}({self.vector_type(type_)}) {address}"
         self.line(f"{token.name} = call token {self.callee('typeinfo')}({operand}, {self._type(type_)})")
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.tensors[token.name] = tensor_from_vector(place.of(state), type_)
 
         self.steps.append(step)
@@ -316,7 +316,7 @@ class FunctionWriter:
         names = [token.name for token in tokens]
         dims_copy = list(dims_)
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             arrays = [state.tensors[name] for name in names]
             state.vectors[vector.typed] = vector_from_tensor(
                 compute_operation(row, arrays, dims_copy, result.element), result
@@ -331,7 +331,7 @@ class FunctionWriter:
         opcode = "fadd" if isinstance(one.type.element, FloatType) else "add"
         self.line(f"{vector.name} = {opcode} {one.typed}, {other.name}")
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.vectors[vector.typed] = state.vectors[one.typed] + state.vectors[other.typed]
 
         self.steps.append(step)
@@ -341,7 +341,7 @@ class FunctionWriter:
         """The constant `zeroinitializer`."""
         vector = Vector("zeroinitializer", type_)
 
-        def step(state: State) -> None:
+        def step(state: RunState) -> None:
             state.vectors[vector.typed] = np.zeros(type_.count, dtype_of(type_.element))
 
         self.steps.append(step)
@@ -428,7 +428,7 @@ def _shortest(text: str, numbers: Sequence[int]) -> str:
 
 
 def _starting(carried: Sequence[LoopCarried]) -> ModelStep:
-    def step(state: State) -> None:
+    def step(state: RunState) -> None:
         for c in carried:
             state.vectors[c.phi.typed] = state.vectors[c.start.typed]
 
@@ -436,7 +436,7 @@ def _starting(carried: Sequence[LoopCarried]) -> ModelStep:
 
 
 def _repeated(count: int, body: Sequence[ModelStep], carried: Sequence[LoopCarried]) -> ModelStep:
-    def step(state: State) -> None:
+    def step(state: RunState) -> None:
         outer = state.index
         for state.index in range(count):
             for inner in body:

@@ -17,11 +17,19 @@ import numpy as np
 import tlx
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
-from tlx.fuzz.check import INTERNAL_ERROR, STAGE_STEPS, Check, Counts, MismatchError, RefusedError, check_registers
+from tlx.fuzz.check import (
+    INTERNAL_ERROR,
+    STAGE_STEPS,
+    CheckSettings,
+    CheckStatistics,
+    MismatchError,
+    RefusedError,
+    check_registers,
+)
 from tlx.fuzz.graphs.drawing import wide_jax
 from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import GraphProgram, Statement, as_tuple, dtype_named
-from tlx.fuzz.graphs.reference import Expected, applied, expected_results, jax_function
+from tlx.fuzz.graphs.reference import ExpectedResult, applied, expected_results, jax_function
 from tlx.graph import Graph
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
@@ -34,7 +42,7 @@ _EVALUATED: Final = 6  # of how many graphs one is evaluated at every stage
 _STAGES: Final = ("to-2d", "to-tiles")
 
 
-def check_graph(program: GraphProgram, check: Check, doing: Callable[[str], None]) -> Counts:
+def check_graph(program: GraphProgram, check: CheckSettings, doing: Callable[[str], None]) -> CheckStatistics:
     """Check a graph.
 
     Args:
@@ -51,7 +59,7 @@ def check_graph(program: GraphProgram, check: Check, doing: Callable[[str], None
         return _checked(jax, program, check, doing)
 
 
-def _checked(jax: Any, program: GraphProgram, check: Check, doing: Callable[[str], None]) -> Counts:
+def _checked(jax: Any, program: GraphProgram, check: CheckSettings, doing: Callable[[str], None]) -> CheckStatistics:
     if not check.run:
         program = replace(program, is_gradient=False)  # gradients are built by JAX alone, and run
     doing("computing the results by JAX")
@@ -67,7 +75,7 @@ def _checked(jax: Any, program: GraphProgram, check: Check, doing: Callable[[str
         if not check.run or check.variant % _EVALUATED == 0:
             _check_stages(graph, program, arrays, expected, check, options, doing)
         if not check.run:
-            return Counts(1)
+            return CheckStatistics(1)
         compiled = _compiled("tlx.graph", graph.compile, check, options, doing)
         check_registers(str(graph.module()), compiled.lowered)
     if check.threads:
@@ -76,11 +84,11 @@ def _checked(jax: Any, program: GraphProgram, check: Check, doing: Callable[[str
     for _ in range(2):  # the second call finds arenas and packed weights
         found = _permitted(lambda: compiled(*arguments))
         _compare("running", as_tuple(found), expected)
-    return Counts(1)
+    return CheckStatistics(1)
 
 
 def _settings(variant: int) -> dict[str, Any]:
-    """Random options besides those of `Check`."""
+    """Random options besides those of `CheckSettings`."""
     dice = random.Random(f"graph {variant}")
     return {
         "workspace": dice.choice(("malloc", "malloc", "arena")),
@@ -127,7 +135,7 @@ def _function_of_jax(program: GraphProgram, arrays: Sequence[Array], jax: Any) -
 
 
 def _compiled(
-    name: str, compile_: Callable[..., Any], check: Check, options: Options, doing: Callable[[str], None]
+    name: str, compile_: Callable[..., Any], check: CheckSettings, options: Options, doing: Callable[[str], None]
 ) -> Any:
     """The graph as a function of arrays."""
     doing(f"compiling and running by {name}")
@@ -152,8 +160,8 @@ def _check_stages(
     graph: Graph,
     program: GraphProgram,
     arrays: Sequence[Array],
-    expected: Sequence[Expected],
-    check: Check,
+    expected: Sequence[ExpectedResult],
+    check: CheckSettings,
     options: Options,
     doing: Callable[[str], None],
 ) -> None:
@@ -180,7 +188,7 @@ def _check_stages(
         _compare(f"evaluating {title}", results, expected)
 
 
-def _compare(stage: str, found: Sequence[Array], expected: Sequence[Expected]) -> None:
+def _compare(stage: str, found: Sequence[Array], expected: Sequence[ExpectedResult]) -> None:
     if len(found) != len(expected):
         raise MismatchError(stage, f"{len(found)} results, expected {len(expected)}")
     for got, wanted in zip(found, expected, strict=True):

@@ -37,7 +37,7 @@ UNBOUNDED: Final = 2.0**64
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DrawnOperation:
     """What an operation draws.
 
     Attributes:
@@ -72,7 +72,7 @@ class Operation:
     """
 
     name: str
-    draw: Callable[[GraphDraft], Sample | None]
+    draw: Callable[[GraphDraft], DrawnOperation | None]
     jax: Callable[..., Any]
     graph: Callable[..., Any]
     is_exact: bool = False
@@ -256,7 +256,7 @@ class GraphDraft:
             del self.parameters[count:]
         return statement
 
-    def _checked(self, operation: Operation, drawn: Sample) -> Statement | None:
+    def _checked(self, operation: Operation, drawn: DrawnOperation) -> Statement | None:
         operands = drawn.operands
         are_exact = all(v.is_exact for v in operands)
         if not (operation.is_continuous or are_exact):
@@ -278,7 +278,7 @@ class GraphDraft:
         epsilons = [float(_epsilon(v.dtype)) for v in (*operands, *results) if v.is_float]
         return Statement(operation.name, names, drawn.attributes, tuple(results), rounded, max(epsilons, default=0))
 
-    def _types(self, operation: Operation, drawn: Sample) -> list[tuple[str, tuple[int, ...]]]:
+    def _types(self, operation: Operation, drawn: DrawnOperation) -> list[tuple[str, tuple[int, ...]]]:
         """Element types and shapes of the results."""
         if drawn.results is not None:
             return [(v.dtype, v.shape) for v in drawn.results]

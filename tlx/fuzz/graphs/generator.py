@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.fuzz.generation.model import Choices, Node
+from tlx.fuzz.generation.model import ChoiceNode, Choices
 from tlx.fuzz.graphs.drawing import GraphDraft, require_jax, wide_jax
 from tlx.fuzz.graphs.operations import table
 from tlx.fuzz.graphs.program import INTEGERS, Block, GraphProgram
@@ -15,7 +15,7 @@ _RESULTS: Final = 4
 """How many of the variables that nothing reads are results."""
 
 
-def random_graph(source: int | str | Node, operations: Sequence[str] = ()) -> GraphProgram:
+def random_graph(source: int | str | ChoiceNode, operations: Sequence[str] = ()) -> GraphProgram:
     """The graph of a seed.
 
     Args:
@@ -26,8 +26,8 @@ def random_graph(source: int | str | Node, operations: Sequence[str] = ()) -> Gr
         return _drawn_graph(jax, source, operations)
 
 
-def _drawn_graph(jax: Any, source: int | str | Node, operations: Sequence[str]) -> GraphProgram:
-    choose = Choices(source if isinstance(source, Node) else f"graph {source}")
+def _drawn_graph(jax: Any, source: int | str | ChoiceNode, operations: Sequence[str]) -> GraphProgram:
+    choose = Choices(source if isinstance(source, ChoiceNode) else f"graph {source}")
     is_gradient = choose.chance(0.3)
     draw = GraphDraft(choose, jax, table(), operations, is_gradient=is_gradient)
     draw.pool.append(draw.parameter(draw.shape(choose.choice((2, 3, 1, 4, 2, 0))), role="parameter"))

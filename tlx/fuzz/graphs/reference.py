@@ -40,7 +40,7 @@ _COMPILER_OPTIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedResult:
     """A result.
 
     Attributes:
@@ -124,7 +124,7 @@ def result_variables(program: GraphProgram) -> list[Variable]:
     return [*program.results, *rounded]
 
 
-def expected_results(program: GraphProgram, arrays: Sequence[Array], jax: Any) -> list[Expected]:
+def expected_results(program: GraphProgram, arrays: Sequence[Array], jax: Any) -> list[ExpectedResult]:
     """The results for some arguments."""
     exact = applied(jax, widen=True)
 
@@ -163,13 +163,13 @@ def expected_results(program: GraphProgram, arrays: Sequence[Array], jax: Any) -
     ]
 
 
-def _expected(variable: Variable, value: Array, others: Sequence[Array]) -> Expected:
+def _expected(variable: Variable, value: Array, others: Sequence[Array]) -> ExpectedResult:
     if not variable.is_float or variable.is_exact:
-        return Expected(variable, value, np.zeros(value.shape))
+        return ExpectedResult(variable, value, np.zeros(value.shape))
     with np.errstate(all="ignore"):
         distance: Array = np.max([np.abs(other - value) for other in others], axis=0)
         typical = np.sqrt(np.mean(distance**2))
         epsilon = 2.0**-7 if variable.dtype == "bfloat16" else float(np.finfo(dtype_named(variable.dtype)).eps)
         error = _FACTOR * (distance + typical) + 2 * epsilon * np.abs(value) + _TINY[variable.dtype]
         error += _GRADIENT * epsilon if variable.name.startswith(_OF_GRADIENTS) else 0
-    return Expected(variable, value, np.asarray(error))
+    return ExpectedResult(variable, value, np.asarray(error))

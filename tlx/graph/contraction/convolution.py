@@ -92,14 +92,14 @@ class _Slide:
         return _Slide(self.steps, self.holes, self.gaps, before, after, self.sizes)
 
     def inside(self, axis: int, position: int, extent: int, kernel: int) -> tuple[int, range]:
-        """Where the kernel at a position of a dimension begins in the tensor, and which part of it is not outside."""
+        """Where a position of the kernel begins along a dimension of the tensor, and which part of it lies inside."""
         start, hole = position * self.steps[axis] - self.before[axis], self.holes[axis]
         first, last = -(min(start, 0) // hole), min(kernel, (extent - 1 - start) // hole + 1)
         return start, range(first, max(first, last))
 
 
 class Convolutions(Indexing):
-    """Sliding sums of products."""
+    """Convolutions of tensors of any rank."""
 
     def convolution(
         self,
@@ -170,7 +170,7 @@ class Convolutions(Indexing):
         tensor, kernel, roles = (b, a, "CN") if is_exchanged else (a, b, "NC")
         if is_exchanged:
             slide = slide.exchanged(a.shape[2:], b.shape[2:])
-        products = _Positions.of(tensor, kernel, slide, roles, letters, names[2]) if groups == 1 else None
+        products = _KernelPositions.of(tensor, kernel, slide, roles, letters, names[2]) if groups == 1 else None
         if products is not None:
             return self._by_positions(tensor, kernel, products, to)
         y = self._slide(tensor, kernel, slide, to)
@@ -190,7 +190,7 @@ class Convolutions(Indexing):
         vector = self._builder.convolution(self._token_of_all(x), self._token_of_all(w), windows, result)
         return self._of_vector(vector, shape, to)
 
-    def _by_positions(self, x: Value, w: Value, products: _Positions, to: DType) -> Value:
+    def _by_positions(self, x: Value, w: Value, products: _KernelPositions, to: DType) -> Value:
         """A convolution as a matrix product for each position of the kernel, in the order of the output."""
         slide, images = products.slide, products.images_at_a_time
         x, w = self._stored_in_order(x), self._stored_in_order(w)
@@ -278,7 +278,7 @@ class Convolutions(Indexing):
 
 
 @dataclass(frozen=True, slots=True)
-class _Positions:
+class _KernelPositions:
     """A convolution as a matrix product for each position of the kernel.
 
     Attributes:
@@ -303,7 +303,7 @@ class _Positions:
     is_reversed: bool
 
     @classmethod
-    def of(cls, x: Value, w: Value, slide: _Slide, roles: str, letters: str, output: str) -> _Positions | None:
+    def of(cls, x: Value, w: Value, slide: _Slide, roles: str, letters: str, output: str) -> _KernelPositions | None:
         """The products that replace a convolution; None if one sum over channels and kernel is better.
 
         Args:

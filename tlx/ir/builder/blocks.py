@@ -29,7 +29,7 @@ from tlx.ir.values import (
     ConstInt,
     Keyword,
     Local,
-    Text,
+    OpaqueConstant,
     Value,
     const_int,
 )
@@ -120,19 +120,19 @@ class Builder(ValueBuilder):
         """
         operand = self.retype(pointer, I8)
         body = f"call void {ASM_MEMORY_BARRIER}({operand.typed})"
-        self.emit("call", VOID, [Text(PTR, ASM_MEMORY_BARRIER), operand], body).arg_attributes = ("",)
+        self.emit("call", VOID, [OpaqueConstant(PTR, ASM_MEMORY_BARRIER), operand], body).arg_attributes = ("",)
 
     def opaque(self, vector: Value, constraint: str, name: str = "") -> Local:
         """The same vector, opaque to LLVM's optimiser; `constraint` is the asm constraint of vector registers."""
         return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
     def in_place(self, vector: Value, constraint: str, name: str = "") -> Local:
-        """The same vector, whose users stay behind the instructions with side effects before this place."""
+        """The same vector; its users stay after the instructions with side effects that precede this point."""
         return self._unchanged(f'asm sideeffect "", "={constraint},0"', vector, name)
 
     def scheduling_barrier(self) -> None:
         """A label in the code, which is no instruction: LLVM's instruction schedulers move nothing across it."""
-        self.call_intrinsic("llvm.codeview.annotation", [], VOID, [Text(METADATA, "!{}")])
+        self.call_intrinsic("llvm.codeview.annotation", [], VOID, [OpaqueConstant(METADATA, "!{}")])
 
     def opaque_address(self, pointer: Value, name: str = "") -> Local:
         """The same pointer, computed into one register: LLVM does not split it into base and index."""
@@ -141,7 +141,7 @@ class Builder(ValueBuilder):
     def _unchanged(self, assembly: str, value: Value, name: str) -> Local:
         """The value, passed through empty assembly."""
         body = f"call {value.type} {assembly}({value.typed})"
-        instruction = self.emit("call", value.type, [Text(PTR, assembly), value], body, name)
+        instruction = self.emit("call", value.type, [OpaqueConstant(PTR, assembly), value], body, name)
         instruction.arg_attributes = ("",)
         return instruction.value
 

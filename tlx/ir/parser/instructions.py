@@ -499,7 +499,7 @@ PARSERS: Final[dict[str, OpcodeParser]] = {**VALUE_PARSERS, **CONTROL_PARSERS}
 def parse_instruction(
     cursor: ValueParser, named_types: dict[str, Type] | None = None, *, typed_pointers: bool = False
 ) -> Instruction:
-    """Parse the instruction at a cursor, and move the cursor behind it.
+    """Parse the instruction at a cursor, and move the cursor past it.
 
     Args:
         cursor: At the first token of the instruction; spans refer to the cursor's source.

@@ -43,7 +43,18 @@ from tlx.ir.types import (
     VectorType,
     vector_of,
 )
-from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Keyword, Local, Splat, Text, Value
+from tlx.ir.values import (
+    Aggregate,
+    ConstExpr,
+    ConstFloat,
+    ConstInt,
+    Global,
+    Keyword,
+    Local,
+    OpaqueConstant,
+    Splat,
+    Value,
+)
 
 _NAME: Final = r"(?:[-a-zA-Z$._0-9\x80-\U0010ffff]+|\"[^\"]*\")"
 
@@ -479,7 +490,7 @@ class ValueParser(TypeParser):
             return self._word_value(type_)
         if kind == "string":
             self.next()
-            return Text(type_, text)
+            return OpaqueConstant(type_, text)
         if kind == "meta":
             return self._metadata_value(type_)
         if kind == "integers":
@@ -524,14 +535,14 @@ class ValueParser(TypeParser):
             return self._asm(type_)
         return self._const_expr(type_)
 
-    def _asm(self, type_: Type) -> Text:
+    def _asm(self, type_: Type) -> OpaqueConstant:
         start = self.next().start
         while self.token.kind == "word":
             self.next()
         self.next()
         self.expect(",")
         self.next()
-        return Text(type_, self.source.text[start : self.previous_end])
+        return OpaqueConstant(type_, self.source.text[start : self.previous_end])
 
     def _const_expr(self, type_: Type) -> Value:
         opcode = self.next()
@@ -587,8 +598,8 @@ class ValueParser(TypeParser):
             self.expect(">")
         return Aggregate(type_, tuple(elements), opening)
 
-    def _metadata_value(self, type_: Type) -> Text:
+    def _metadata_value(self, type_: Type) -> OpaqueConstant:
         start = self.next().start
         if self.at("(") or self.at("{"):
             self.skip_parens()
-        return Text(type_, self.source.text[start : self.previous_end])
+        return OpaqueConstant(type_, self.source.text[start : self.previous_end])

@@ -33,7 +33,7 @@ from tlx.ir.types import (
     VectorType,
     function_of,
 )
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Text, Value, const_ints, const_vector
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, OpaqueConstant, Value, const_ints, const_vector
 
 Dims = Sequence[Sequence[int]]
 ResultType = TensorType | VectorType | IntType | FloatType | None
@@ -118,14 +118,19 @@ class TensorBuilder(Builder):
         """The numbers of a vector of bytes, which have a format of 8 bits."""
         assert isinstance(vector.type, VectorType)
         result = VectorType(vector.type.count, element)
-        operands = [vector, Text(METADATA, format_.metadata)]
+        operands = [vector, OpaqueConstant(METADATA, format_.metadata)]
         return self.call_intrinsic(FROM_SMALL, [result, vector.type], result, operands, name)
 
     def to_small_float(self, vector: Value, format_: SmallFloat, name: str = "", *, saturates: bool = False) -> Local:
         """Floats, rounded to a format of 8 bits, as a vector of bytes."""
         assert isinstance(vector.type, VectorType)
         result = VectorType(vector.type.count, I8)
-        operands = [vector, Text(METADATA, format_.metadata), Text(METADATA, NEAREST), ConstInt(I1, int(saturates))]
+        operands = [
+            vector,
+            OpaqueConstant(METADATA, format_.metadata),
+            OpaqueConstant(METADATA, NEAREST),
+            ConstInt(I1, int(saturates)),
+        ]
         return self.call_intrinsic(TO_SMALL, [result, vector.type], result, operands, name)
 
     def tovector(self, token: Value, type_: TensorType | VectorType | None = None, name: str = "") -> Local:

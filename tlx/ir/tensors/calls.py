@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, counted, nearest
+from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, counted, nearest, suggestion
 from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, is_tensor_name, lookup
 from tlx.ir.abi import attribute_pointee
 from tlx.ir.functions import Argument, Signature
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.types import (
     BFLOAT,
@@ -120,10 +120,8 @@ def tensor_call(instruction: Instruction) -> TensorCall | None:
 def _unknown(instruction: Instruction, callee: str) -> VerifyError:
     names = {name: row.prefix + name for row in INTRINSICS for name in (row.name, *row.aliases)}
     stem = _SUFFIXES.sub("", callee.strip('"')).removeprefix("llvm.tensor.").removeprefix("llvm.vector.")
-    message = f"unknown intrinsic @{callee}"
     near = nearest(stem, names)
-    if near:
-        message += f"; did you mean @{names[near]}?"
+    message = f"unknown intrinsic @{callee}{suggestion(near and '@' + names[near])}"
     return VerifyError(message, operand_span(instruction, instruction.operands[0]))
 
 
@@ -398,7 +396,7 @@ def _suffix(type_: Type) -> str:
 
 def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> None:
     """Remove tensor declarations that are wrong or not needed, and add those that are missing."""
-    text = "".join(item.text for item in module.items if isinstance(item, Raw))
+    text = "".join(item.text for item in module.items if isinstance(item, UnparsedText))
     mentioned = set(re.findall(r"@(llvm\.(?:tensor|vector\.totensor)[-a-zA-Z$._0-9]*)", text))
     obsolete: list[Declaration] = []
     for item in module.items:

@@ -16,7 +16,7 @@ from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.parser.module import suggest_intrinsic
+from tlx.ir.parser.suggestions import suggest_intrinsic
 from tlx.ir.tensors.calls import (
     ELEMENT_TYPES,
     TensorCall,

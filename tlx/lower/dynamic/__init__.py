@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.dynamic import is_dynamic_vector
 from tlx.ir.tensors.inference import analyse
@@ -58,7 +58,7 @@ def _expand(module: Module, context: LoweringContext, functions: list[tuple[Func
 def _remove_declarations(module: Module) -> None:
     """Remove declarations of functions that take or return handles."""
     called = {i.callee for function in module.functions for i in function.instructions()}
-    raw = "".join(item.text for item in module.items if isinstance(item, Raw))
+    raw = "".join(item.text for item in module.items if isinstance(item, UnparsedText))
     for item in list(module.declarations.values()):
         types = (item.signature.result, *(argument.type for argument in item.signature.arguments))
         if any(map(is_dynamic_vector, types)) and item.name not in called and f"@{item.name}" not in raw:

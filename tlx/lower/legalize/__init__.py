@@ -20,7 +20,7 @@ from typing import Final
 from tlx.ir.abi import parse_attributes
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import has_tensors
 from tlx.llvm.triples import has_bfloat, triple_of
 from tlx.lower.context import (
@@ -38,7 +38,7 @@ from tlx.lower.legalize.math.small_floats import replace_small_conversions
 from tlx.lower.legalize.matrix_unit import MatrixLegalizer
 from tlx.lower.legalize.scheduling.redundant_loads import remove_redundant_loads
 from tlx.lower.legalize.vector import VectorLegalizer
-from tlx.lower.memory.mode import enter_mode
+from tlx.lower.memory.execution_mode import enter_mode
 from tlx.lower.outlining import LegalizedKernel, inline_kernels
 from tlx.target.lookup import foreign_triple
 from tlx.target.target import Target
@@ -133,7 +133,7 @@ def _add_target_features(module: Module, target: Target) -> None:
             function.replace_attributes(attributes.replace(FEATURES_ATTRIBUTE, " ".join(own.function_attributes)))
     features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something
     for item in module.items:
-        if isinstance(item, Raw):
+        if isinstance(item, UnparsedText):
             item.text = _FEATURE_REQUEST.sub(lambda line: line.group().replace(FEATURES_ATTRIBUTE, features), item.text)
         elif isinstance(item, Function) and FEATURES_ATTRIBUTE in item.signature.attributes:
             item.replace_attributes(item.signature.attributes.replace(FEATURES_ATTRIBUTE, features))

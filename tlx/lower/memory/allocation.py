@@ -49,7 +49,7 @@ from tlx.diagnostics import LoweringError, Span
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.rewrite import declare_function, set_operand, split_block
 from tlx.ir.types import I8, I32, I64, VOID, FunctionType
 from tlx.ir.values import Global, Keyword, Local, Value
@@ -239,7 +239,7 @@ def workspace_constant(name: str) -> str:
 def add_workspace_constant(module: Module, function: Function, size: int) -> None:
     """Add the global that holds the size of a function's workspace in bytes."""
     linkage = "weak_odr " if _MERGED & set(function.signature.result_attributes.split()) else ""
-    module.append(Raw(f"\n\n@{workspace_constant(function.name)} = {linkage}constant i64 {size}, align 8"))
+    module.append(UnparsedText(f"\n\n@{workspace_constant(function.name)} = {linkage}constant i64 {size}, align 8"))
 
 
 def workspace_size(module: Module, name: str) -> int:
@@ -402,4 +402,4 @@ def add_arena(module: Module) -> None:
     text = text.replace("ACQUIRE", ACQUIRE).replace("RELEASE", RELEASE)
     for type_ in (I32, I64):
         text = text.replace(f"{str(type_).upper()}*", str(module.pointer_to(type_)))
-    module.append(Raw(f"\n{text.rstrip()}"))
+    module.append(UnparsedText(f"\n{text.rstrip()}"))

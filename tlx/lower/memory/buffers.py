@@ -18,7 +18,7 @@ from typing import Final
 from tlx.diagnostics import Span, size_text
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, ArrayType, Type, bytes_of
 from tlx.ir.values import ConstInt, Local, Value
@@ -197,6 +197,6 @@ def _new_group(module: Module, body: str) -> str:
             return name
     number = 1 + max((int(name[1:]) for name in known), default=-1)
     name = f"#{number}"
-    module.items.append(Raw(f"\nattributes {name} = {{ {body} }}\n"))
+    module.items.append(UnparsedText(f"\nattributes {name} = {{ {body} }}\n"))
     known[name] = body
     return name

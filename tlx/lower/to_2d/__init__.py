@@ -38,8 +38,8 @@ from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.contraction.packed import contract_packed_operands
 from tlx.lower.to_2d.decisions import decide
 from tlx.lower.to_2d.loop_fusion import fuse_loops
-from tlx.lower.to_2d.memory.equal_pads import merge_equal_pads
-from tlx.lower.to_2d.memory.late_widening import widen_late
+from tlx.lower.to_2d.memory.common_pads import merge_equal_pads
+from tlx.lower.to_2d.memory.conversion_sinking import sink_conversions
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import rewrite
@@ -63,7 +63,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
         merge_equal_pads(function)
         contract_packed_operands(module, function, context.target_of(module, function))
         if context.target.grid is not None:
-            widen_late(module, function)
+            sink_conversions(module, function)
     facts = [_facts(module, function, context) for function in functions]
     decisions = [decide(known, context.remarks) for known in facts]
     placements = [Placement.of(known, decided) for known, decided in zip(facts, decisions, strict=True)]

@@ -79,8 +79,8 @@ def raise_vectors(module: Module, function: Function) -> None:
     callees = [(i.opcode, (i.callee or "").strip('"')) for i in function.instructions()]
     if not any(opcode in _OPCODES or callee.startswith(_CALLEES) for opcode, callee in callees):
         return
-    replaced = _Replaced(function, definitions(function))
-    function.facts[_Replaced] = replaced
+    replaced = _Replacements(function, definitions(function))
+    function.facts[_Replacements] = replaced
     for instruction in list(function.instructions()):
         replaced.update(instruction)
         if is_large_shuffle(instruction):
@@ -94,7 +94,7 @@ def raise_vectors(module: Module, function: Function) -> None:
     if replaced.values:
         for instruction in function.instructions():
             replaced.update(instruction)
-    del function.facts[_Replaced]
+    del function.facts[_Replacements]
     insert_selected_elements(module, function)
     remove_dead(function, _large_moves(function))
 
@@ -116,14 +116,14 @@ def _record_replacement(function: Function, instruction: Instruction, value: Val
     _replaced(function).values[str(instruction.result)] = value
 
 
-def _replaced(function: Function) -> _Replaced:
-    replaced = function.facts[_Replaced]
-    assert isinstance(replaced, _Replaced)
+def _replaced(function: Function) -> _Replacements:
+    replaced = function.facts[_Replacements]
+    assert isinstance(replaced, _Replacements)
     return replaced
 
 
 @dataclass
-class _Replaced:
+class _Replacements:
     """The values that replace results; the uses of these are updated in one pass at the end.
 
     Attributes:

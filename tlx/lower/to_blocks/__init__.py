@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tlx.diagnostics import LoweringError, size_text
 from tlx.ir.functions import Function
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.types import VOID, Type, VectorType, bytes_of, is_scalar_number
 from tlx.lower.context import LoweringContext, is_kernel
@@ -72,7 +72,7 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     module.remove(*functions, *(item for name, item in module.declarations.items() if name.startswith(PREFIX)))
     grid.operations.declare(module)
     grid.operations.annotate(module, {facts.name: (facts.block, facts.resident) for facts in all_facts})
-    module.append(Raw(constant_text(table, _QUALIFIERS)))
+    module.append(UnparsedText(constant_text(table, _QUALIFIERS)))
     module.global_names.taken.add(SYMBOL)
 
 

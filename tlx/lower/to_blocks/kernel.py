@@ -23,7 +23,7 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import replace_uses
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I32, I64, PTR, PointerType, StructType, Type, bytes_of
-from tlx.ir.values import ConstInt, Keyword, Text, Value, const_int
+from tlx.ir.values import ConstInt, Keyword, OpaqueConstant, Value, const_int
 from tlx.lower.context import STAGE_ATTRIBUTE
 from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
@@ -186,7 +186,7 @@ class GridKernel:
         values: list[Value] = [argument.value for argument in self.function.arguments]
         for number, constant in enumerate(iterations.constants):
             if constant is not None:
-                values.insert(number, self.b.gep(I8, Text(PTR, f"@{constant[0]}"), constant[1]))
+                values.insert(number, self.b.gep(I8, OpaqueConstant(PTR, f"@{constant[0]}"), constant[1]))
         for number, offset in (in_workspace or {}).items():
             values[number] = self.b.gep(I8, values[len(pointers) - 1], offset)
         self._bases = values[: len(pointers)]

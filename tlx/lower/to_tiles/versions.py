@@ -38,7 +38,7 @@ from typing import Final
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.functions import Function, NameScope
 from tlx.ir.instructions import Block
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.rewrite import set_operand
 from tlx.ir.types import I32, LABEL, VOID, FunctionType
 from tlx.ir.values import Global, Local, Value, const_int
@@ -117,7 +117,7 @@ class Dispatcher:
         if self._detection is None:
             module = self.module
             self._level = module.global_names.fresh(LEVEL)
-            module.append(Raw(f"\n\n@{self._level} = internal global i32 0, align 4"))
+            module.append(UnparsedText(f"\n\n@{self._level} = internal global i32 0, align 4"))
             function = new_function(module, module.global_names.fresh(DETECT), [], "nounwind noinline cold")
             detect = versions[-1].detect
             assert detect is not None

@@ -32,7 +32,7 @@ from tlx.frontends.tensor_language.emit.arithmetic.registers import (
 from tlx.frontends.tensor_language.emit.emitter import (
     Emitter,
     Interval,
-    Linear,
+    LinearLanes,
     Number,
     Parts,
     binary_interval,
@@ -74,11 +74,11 @@ def vary(e: Emitter, number: Number) -> Number:
     """A number as a vector with a lane for each work-item."""
     if number.is_varying:
         return number
-    linear = Linear(number.value, 0, exact=True) if number.type.kind == "int" else None
+    linear = LinearLanes(number.value, 0, exact=True) if number.type.kind == "int" else None
     return Number(number.type, tuple(splat(e, part) for part in number.parts), linear, interval_of(number))
 
 
-def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval | None = None) -> Number:
+def linear_number(e: Emitter, type_: ScalarType, linear: LinearLanes, known: Interval | None = None) -> Number:
     """A number with a linear form."""
     integer = linear.base.type
     assert isinstance(integer, IntType)
@@ -345,7 +345,7 @@ def _compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) ->
     return e.b.binary("and" if op == "equal" else "or", results[0], results[1])
 
 
-def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Linear | None:
+def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> LinearLanes | None:
     """The linear form of a sum, difference or multiple of linear numbers; `exact` if no lane wraps around."""
     if lhs.linear is None or rhs.linear is None:
         return None
@@ -354,12 +354,12 @@ def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Li
     if op in ("add", "sub"):
         step = one.step + two.step if op == "add" else one.step - two.step
         base = e.b.binary(op, one.base, two.base)
-        return Linear(base, step, exact or fits_without_wrap(e, base, step))
+        return LinearLanes(base, step, exact or fits_without_wrap(e, base, step))
     if op == "mul":
         for factor, other in ((one, two), (two, one)):
             if factor.step == 0 and isinstance(factor.base, ConstInt):
                 base, step = e.b.mul(other.base, factor.base), other.step * factor.base.value
-                return Linear(base, step, exact or fits_without_wrap(e, base, step))
+                return LinearLanes(base, step, exact or fits_without_wrap(e, base, step))
     return None
 
 
@@ -471,15 +471,15 @@ def cast_number(e: Emitter, number: Number, type_: ScalarType) -> Number:
     return Number(type_, convert(e, number.parts, number.type, type_), _converted_linear(e, number, type_), known)
 
 
-def _converted_linear(e: Emitter, number: Number, type_: ScalarType) -> Linear | None:
+def _converted_linear(e: Emitter, number: Number, type_: ScalarType) -> LinearLanes | None:
     """The linear form of a cast integer; widening one that may have wrapped around has none."""
     linear = number.linear
     if linear is None or type_.kind != "int":
         return None
     base = _integer(e, linear.base, number.type, type_)
     if type_.bits <= number.type.bits:
-        return Linear(base, linear.step, fits_without_wrap(e, base, linear.step))
-    return Linear(base, linear.step, exact=True) if linear.exact else None
+        return LinearLanes(base, linear.step, fits_without_wrap(e, base, linear.step))
+    return LinearLanes(base, linear.step, exact=True) if linear.exact else None
 
 
 def convert(e: Emitter, parts: Parts, source: ScalarType, type_: ScalarType) -> Parts:

@@ -67,7 +67,7 @@ def is_in_registers(e: Emitter, type_: CoopMatrixType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MatrixEntry:
     """The entry of a matrix that is a component of a thread.
 
     Attributes:
@@ -84,7 +84,7 @@ class Entry:
         return e.b.add(self.row, e.b.mul(self.column, type_.rows))
 
 
-def entry_of(e: Emitter, layout: Layout, component: int) -> Entry:
+def entry_of(e: Emitter, layout: Layout, component: int) -> MatrixEntry:
     """The entry of a component."""
     assert e.item is not None
     b, type_ = e.b, layout.type
@@ -92,18 +92,18 @@ def entry_of(e: Emitter, layout: Layout, component: int) -> Entry:
     lane = b.cast("zext", e.item.lane, I64)
     if isinstance(layout, FragmentLayout):
         down, across = layout.from_lane_0(e, lane)
-        return Entry(b.add(down, row), b.add(across, column), None)
+        return MatrixEntry(b.add(down, row), b.add(across, column), None)
     if not layout.is_linear:
-        return Entry(b.add(lane, row), const_int(I64, column), None)
+        return MatrixEntry(b.add(lane, row), const_int(I64, column), None)
     if type_.rows == layout.subgroup_size:
-        return Entry(lane, const_int(I64, column), None)
+        return MatrixEntry(lane, const_int(I64, column), None)
     number, count = b.add(lane, component * layout.subgroup_size), type_.rows * type_.columns
     exists = None
     if (component + 1) * layout.subgroup_size > count:
         exists = b.icmp("ult", number, count)
         number = b.umin(number, count - 1)
     rows = const_int(I64, type_.rows)
-    return Entry(b.binary("urem", number, rows), b.binary("udiv", number, rows), exists)
+    return MatrixEntry(b.binary("urem", number, rows), b.binary("udiv", number, rows), exists)
 
 
 def component_of(e: Emitter, matrix: Matrix, number: int) -> Parts:
@@ -144,7 +144,7 @@ def converted(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
+class ScratchMatrix:
     """A matrix in the subgroup's scratch memory, column by column, its parts one after the other."""
 
     type: CoopMatrixType
@@ -161,12 +161,12 @@ class Scratch:
         return self.part_bytes * (2 if self.type.component.kind == "complex" else 1)
 
 
-def write_scratch(e: Emitter, matrices: Sequence[tuple[Parts, Layout]]) -> list[Scratch]:
+def write_scratch(e: Emitter, matrices: Sequence[tuple[Parts, Layout]]) -> list[ScratchMatrix]:
     """Write matrices to the scratch memory, where all threads of the subgroup can read them."""
     assert e.item is not None
-    offset, written = 0, list[Scratch]()
+    offset, written = 0, list[ScratchMatrix]()
     for _, layout in matrices:
-        written.append(Scratch(layout.type, offset))
+        written.append(ScratchMatrix(layout.type, offset))
         offset += written[-1].bytes_of_all()
     shared = e.item.shared
     shared.most_scratch = max(shared.most_scratch, offset)
@@ -177,7 +177,7 @@ def write_scratch(e: Emitter, matrices: Sequence[tuple[Parts, Layout]]) -> list[
     return written
 
 
-def _write(e: Emitter, parts: Parts, layout: Layout, scratch: Scratch) -> None:
+def _write(e: Emitter, parts: Parts, layout: Layout, scratch: ScratchMatrix) -> None:
     component = layout.type.component
     for number in range(layout.components):
         entry = entry_of(e, layout, number)
@@ -187,13 +187,13 @@ def _write(e: Emitter, parts: Parts, layout: Layout, scratch: Scratch) -> None:
                 e.b.store(to_memory(e, e.b.extract_element(vector, number), component), place, component.part.size)
 
 
-def _place(e: Emitter, scratch: Scratch, part: int, number: Value) -> Value:
+def _place(e: Emitter, scratch: ScratchMatrix, part: int, number: Value) -> Value:
     assert e.item is not None
     base = e.b.gep(I8, e.item.shared.scratch, scratch.offset + part * scratch.part_bytes)
     return e.b.gep(memory_type(scratch.type.component), base, number)
 
 
-def read_scratch(e: Emitter, scratch: Scratch, row: Value, column: Value) -> Parts:
+def read_scratch(e: Emitter, scratch: ScratchMatrix, row: Value, column: Value) -> Parts:
     """An entry, a scalar of each part in the register type."""
     component = scratch.type.component
     number = e.b.add(row, e.b.mul(column, scratch.type.rows))
@@ -277,7 +277,7 @@ def reduced(
     for number in range(layout.components):
         entry = entry_of(e, layout, number)
 
-        def read(k: Value, entry: Entry = entry) -> Parts:
+        def read(k: Value, entry: MatrixEntry = entry) -> Parts:
             return read_scratch(e, scratch, *((entry.row, k) if by_row else (k, entry.column)))
 
         count = matrix.type.columns if by_row else matrix.type.rows

@@ -39,7 +39,7 @@ from tlx.frontends.tensor_language.emit.matrices.fragments import (
     registers_of,
 )
 from tlx.frontends.tensor_language.emit.matrices.values import (
-    Buffer,
+    MatrixInMemory,
     as_tensor,
     from_tensor,
     matrix_type,
@@ -115,7 +115,7 @@ class Window:
         return self.is_tensor and _pitches(self)[1] >= (type_.columns if self.by_rows else type_.rows)
 
 
-def _copy_lines(e: Emitter, where: Window, buffer: Buffer, *, load: bool) -> None:
+def _copy_lines(e: Emitter, where: Window, buffer: MatrixInMemory, *, load: bool) -> None:
     """Copy a matrix from the memref to the buffer, or back, line by line."""
     with e.b.loop(0, buffer.lines, name="line") as line:
         _copy_line(e, where, buffer, line.index, load=load)
@@ -167,7 +167,7 @@ def _pitches(where: Window) -> tuple[int, int]:
     return 0, second.value
 
 
-def _copy_line(e: Emitter, where: Window, buffer: Buffer, line: Value, *, load: bool) -> None:
+def _copy_line(e: Emitter, where: Window, buffer: MatrixInMemory, line: Value, *, load: bool) -> None:
     """Copy a line from the memref to the buffer, or back."""
     memref, element = where.memref, memory_type(buffer.type.component)
     offset = offset_of(e, memref, [where.x, e.b.add(where.y, line)])
@@ -204,7 +204,7 @@ def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value,
     return unbounded_gep(e, element, base, offsets)
 
 
-def _mask(e: Emitter, where: Window, buffer: Buffer, line: Value) -> Value | None:
+def _mask(e: Emitter, where: Window, buffer: MatrixInMemory, line: Value) -> Value | None:
     """Which entries of a line are in bounds; None if nothing is checked."""
     count = buffer.length
     extents = where.memref.shape
@@ -475,7 +475,7 @@ def _is_complex(type_: CoopMatrixType) -> bool:
     return type_.component.kind == "complex"
 
 
-def _each_entry(e: Emitter, where: Window, buffer: Buffer, entry: Entry) -> None:
+def _each_entry(e: Emitter, where: Window, buffer: MatrixInMemory, entry: Entry) -> None:
     """Emit a loop over the entries that are in bounds."""
     b = e.b
     with b.loop(0, buffer.lines, name="line") as line, b.loop(0, buffer.length, name="entry") as number:
@@ -495,7 +495,7 @@ def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
     return all_of(e, conditions) if conditions else None
 
 
-def _zeros(e: Emitter, buffer: Buffer, where: Window) -> Buffer:
+def _zeros(e: Emitter, buffer: MatrixInMemory, where: Window) -> MatrixInMemory:
     """A buffer, zeroed if not all of it will be written."""
     if where.is_checked:
         size = buffer.type.rows * buffer.type.columns * buffer.type.component.part.size

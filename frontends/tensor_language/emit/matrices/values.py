@@ -154,7 +154,7 @@ def map_matrices(
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class MatrixInMemory:
     """A matrix in memory.
 
     Attributes:
@@ -183,16 +183,16 @@ class Buffer:
         return tensor_type(self.type, by_rows=self.by_rows)
 
 
-def new_buffer(e: Emitter, type_: CoopMatrixType, *, by_rows: bool = False) -> Buffer:
+def new_buffer(e: Emitter, type_: CoopMatrixType, *, by_rows: bool = False) -> MatrixInMemory:
     """An uninitialised buffer."""
     count = type_.rows * type_.columns + e.lanes
     element = memory_type(type_.component)
     parts = 2 if type_.component.kind == "complex" else 1
     pointers = [e.b.retype(e.b.alloca(ArrayType(count, element), "matrix"), element) for _ in range(parts)]
-    return Buffer(type_, tuple(pointers), by_rows)
+    return MatrixInMemory(type_, tuple(pointers), by_rows)
 
 
-def spill(e: Emitter, matrix: Matrix, *, by_rows: bool = False) -> Buffer:
+def spill(e: Emitter, matrix: Matrix, *, by_rows: bool = False) -> MatrixInMemory:
     """A new buffer with the entries of a matrix."""
     buffer = new_buffer(e, matrix.type, by_rows=by_rows)
     for part, pointer in zip(matrix.parts, buffer.pointers, strict=True):
@@ -200,14 +200,14 @@ def spill(e: Emitter, matrix: Matrix, *, by_rows: bool = False) -> Buffer:
     return buffer
 
 
-def reload(e: Emitter, buffer: Buffer) -> Matrix:
+def reload(e: Emitter, buffer: MatrixInMemory) -> Matrix:
     """The matrix in a buffer."""
     tensor, by_rows = buffer.tensor, buffer.by_rows
     parts = (from_tensor(e, e.b.tensor_load(pointer, tensor), by_rows=by_rows) for pointer in buffer.pointers)
     return Matrix(buffer.type, tuple(parts))
 
 
-def read_entries(e: Emitter, buffer: Buffer, offset: Value | int, count: int | None = None) -> Parts:
+def read_entries(e: Emitter, buffer: MatrixInMemory, offset: Value | int, count: int | None = None) -> Parts:
     """Load entries from an offset on, in the register type: a vector, or without a count a scalar."""
     component = buffer.type.component
     element = memory_type(component)
@@ -216,14 +216,14 @@ def read_entries(e: Emitter, buffer: Buffer, offset: Value | int, count: int | N
     return tuple(from_memory(e, e.b.load(type_, place, component.part.size), component) for place in places)
 
 
-def write_entries(e: Emitter, buffer: Buffer, offset: Value | int, parts: Parts) -> None:
+def write_entries(e: Emitter, buffer: MatrixInMemory, offset: Value | int, parts: Parts) -> None:
     """Store one entry (scalars) or several (vectors), in the register type, at an offset."""
     component = buffer.type.component
     for part, pointer in zip(parts, buffer.pointers, strict=True):
         e.b.store(to_memory(e, part, component), _place(e, buffer, pointer, offset), component.part.size)
 
 
-def _place(e: Emitter, buffer: Buffer, pointer: Value, offset: Value | int) -> Value:
+def _place(e: Emitter, buffer: MatrixInMemory, pointer: Value, offset: Value | int) -> Value:
     position = const_int(I64, offset) if isinstance(offset, int) else offset
     return e.b.gep(memory_type(buffer.type.component), pointer, position)
 
@@ -414,7 +414,11 @@ def _component(e: Emitter, i: CooperativeMatrixApply, matrix: Matrix, number: in
 
 
 def _chunk(
-    e: Emitter, i: CooperativeMatrixApply, layout: WorkItemLayout, buffers: tuple[Buffer, Buffer], component: Value
+    e: Emitter,
+    i: CooperativeMatrixApply,
+    layout: WorkItemLayout,
+    buffers: tuple[MatrixInMemory, MatrixInMemory],
+    component: Value,
 ) -> None:
     """Run the region of `apply` on one chunk."""
     source, target = buffers

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.semantics.frontends.tensor_language.matrix.cases import compiled, random
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.intrinsics.numpy_types import Array
 
 VIEWS: Final = """

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.analysis import parameter_uses
+from tlx.frontends.tensor_language.analysis.uses import parameter_uses
 from tlx.frontends.tensor_language.runtime.arguments import ArgumentPlace, Binder, bind, common_layout, dtype_of
 from tlx.frontends.tensor_language.signature import CParameter, Role
 from tlx.frontends.tensor_language.syntax.nodes import Name, Parameter, TypeRef

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tlx.api.call import ArgumentError
+from tlx.api.arguments import ArgumentError
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.runtime.arguments import scalar_argument

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.ir.parser.modules import OPAQUE, TYPED, read_by_llvm, shape
 from tlx.diagnostics import ParseError
 from tlx.ir.functions import Function
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.parser.module import parse, parse_fully, uses_typed_pointers
 from tlx.ir.rewrite import set_operand, uses
@@ -87,7 +87,7 @@ def test_all_uses_are_recorded(name: str) -> None:
 def test_only_requested_functions_are_parsed() -> None:
     module = parse(OPAQUE, is_parsed=lambda text: "@vectors" in text or "musttail call" in text)
     assert [f.name for f in module.functions] == ["vectors", "fast"]
-    assert all(isinstance(item, Raw | Declaration) for item in parse(OPAQUE).items)
+    assert all(isinstance(item, UnparsedText | Declaration) for item in parse(OPAQUE).items)
 
 
 def test_functions_and_declarations() -> None:
@@ -242,7 +242,7 @@ def test_changing_attributes() -> None:
 def test_items_can_be_added_and_removed() -> None:
     module = parse("@a = global i8 0\ndeclare void @f()\n@b = global i8 1\n")
     (declaration,) = module.declarations.values()
-    module.append(Raw("\n; behind"))
+    module.append(UnparsedText("\n; behind"))
     assert str(module) == "@a = global i8 0\ndeclare void @f()\n; behind\n@b = global i8 1\n"
     module.remove(declaration)
     assert str(module) == "@a = global i8 0\n\n; behind\n@b = global i8 1\n"

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.fuzz.graphs.drawing import GraphDraft, Operation, Sample
+from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, Operation
 
 _TRIPS: Final = 4
 
 
-def _draw_loop(d: GraphDraft) -> Sample | None:
+def _draw_loop(d: GraphDraft) -> DrawnOperation | None:
     parts = d.inner_choices(4)
     initial = [d.any() for _ in range(d.choose.randint(1, 3))]
     if not parts or initial[0] is None:
@@ -25,7 +25,7 @@ def _draw_loop(d: GraphDraft) -> Sample | None:
     body = d.block(parts, states, states)
     bound = max(s.bound for s in states if s.is_float) if any(s.is_float for s in states) else 0
     count = [] if d.is_gradient or d.choose.chance(0.5) else [d.parameter((), "int32", bound=_TRIPS, role="parameter")]
-    return Sample([*variables, *count], {"trips": trips, "body": body}, bound, results=variables)
+    return DrawnOperation([*variables, *count], {"trips": trips, "body": body}, bound, results=variables)
 
 
 def _jax_loop(j: Any, *values: Any, trips: int, body: Any) -> Any:
@@ -41,7 +41,7 @@ def _graph_loop(g: Any, *values: Any, trips: int, body: Any) -> Any:
     return tuple(results)
 
 
-def _draw_branch(d: GraphDraft) -> Sample | None:
+def _draw_branch(d: GraphDraft) -> DrawnOperation | None:
     parts = d.inner_choices(6)
     x = d.any()
     if not parts or x is None:
@@ -50,7 +50,7 @@ def _draw_branch(d: GraphDraft) -> Sample | None:
     state = d.state(x)
     half = len(parts) // 2
     bodies = tuple(d.block(some, [state], [state]) for some in (parts[:half], parts[half:]))
-    return Sample([index, x], {"bodies": bodies}, state.bound if x.is_float else None, results=[x])
+    return DrawnOperation([index, x], {"bodies": bodies}, state.bound if x.is_float else None, results=[x])
 
 
 def _jax_branch(j: Any, index: Any, x: Any, bodies: Any) -> Any:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, GraphDraft, Operation, Sample, in_graph, in_jax
+from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, Operation, in_graph, in_jax
 from tlx.fuzz.graphs.program import FLOATS, INTEGERS
 
 _LARGEST_POWER: Final = 6
@@ -44,10 +44,10 @@ _RELATIONS: Final = {
 }
 
 
-def _draw_unary(d: GraphDraft) -> Sample | None:
+def _draw_unary(d: GraphDraft) -> DrawnOperation | None:
     name = d.choose.choice(list(_UNARY))
     x = d.number(bound=_LARGEST_POWER if name.startswith("exp") else 0)
-    return x and Sample([x], {"name": name}, max(1.0, _UNARY[name][1](x.bound)))
+    return x and DrawnOperation([x], {"name": name}, max(1.0, _UNARY[name][1](x.bound)))
 
 
 def _jax_unary(j: Any, x: Any, name: str) -> Any:
@@ -58,10 +58,12 @@ def _graph_unary(g: Any, x: Any, name: str) -> Any:
     return g.unary(name, x)
 
 
-def _draw_positive(d: GraphDraft) -> Sample | None:
+def _draw_positive(d: GraphDraft) -> DrawnOperation | None:
     x = d.number()
     name = d.choose.choice(("sqrt", "rsqrt", "log", "log2"))
-    return x and Sample([x], {"name": name}, 2 + (math.sqrt(x.bound) if name == "sqrt" else math.log2(x.bound + 2)))
+    return x and DrawnOperation(
+        [x], {"name": name}, 2 + (math.sqrt(x.bound) if name == "sqrt" else math.log2(x.bound + 2))
+    )
 
 
 def _jax_positive(j: Any, x: Any, name: str) -> Any:
@@ -69,32 +71,32 @@ def _jax_positive(j: Any, x: Any, name: str) -> Any:
     return j.lax.rsqrt(y) if name == "rsqrt" else getattr(j.np, name)(y)
 
 
-def _draw_moving(d: GraphDraft) -> Sample | None:
+def _draw_moving(d: GraphDraft) -> DrawnOperation | None:
     name = d.choose.choice(list(_MOVING))
     x = d.find(lambda v: v.dtype != "bool" and not (name == "negative" and v.dtype.startswith("u")))
-    return x and Sample([x], {"name": name}, x.bound if x.is_float else UNBOUNDED)
+    return x and DrawnOperation([x], {"name": name}, x.bound if x.is_float else UNBOUNDED)
 
 
 def _jax_moving(j: Any, x: Any, name: str) -> Any:
     return j.np.maximum(x, 0) if name == "relu" else getattr(j.np, name)(x)
 
 
-def _draw_step(d: GraphDraft) -> Sample | None:
+def _draw_step(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(exact=True)
-    return x and Sample([x], {"name": d.choose.choice(list(_STEPS))}, x.bound + 1, is_integral=True)
+    return x and DrawnOperation([x], {"name": d.choose.choice(list(_STEPS))}, x.bound + 1, is_integral=True)
 
 
-def _draw_erf(d: GraphDraft) -> Sample | None:
+def _draw_erf(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.is_float and v.dtype != "float64")
-    return x and Sample([x], {}, 1)
+    return x and DrawnOperation([x], {}, 1)
 
 
-def _draw_activation(d: GraphDraft) -> Sample | None:
+def _draw_activation(d: GraphDraft) -> DrawnOperation | None:
     x = d.number()
-    return x and Sample([x], {"name": d.choose.choice(("gelu", "silu"))})
+    return x and DrawnOperation([x], {"name": d.choose.choice(("gelu", "silu"))})
 
 
-def _draw_binary(d: GraphDraft) -> Sample | None:
+def _draw_binary(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.dtype != "bool")
     if x is None:
         return None
@@ -102,33 +104,33 @@ def _draw_binary(d: GraphDraft) -> Sample | None:
     name = d.choose.choice(list(_BINARY))
     both = x.bound * y.bound if name == "multiply" else x.bound + y.bound
     operands = [y, x] if d.choose.chance(0.4) else [x, y]
-    return Sample(operands, {"name": name}, both if x.is_float or both < _EXACT_INTEGERS else UNBOUNDED)
+    return DrawnOperation(operands, {"name": name}, both if x.is_float or both < _EXACT_INTEGERS else UNBOUNDED)
 
 
 def _graph_binary(g: Any, x: Any, y: Any, name: str) -> Any:
     return g.binary(name, x, y)
 
 
-def _draw_extreme(d: GraphDraft) -> Sample | None:
+def _draw_extreme(d: GraphDraft) -> DrawnOperation | None:
     x = d.any()
-    return x and Sample([x, d.like(x)], {"name": d.choose.choice(("maximum", "minimum"))})
+    return x and DrawnOperation([x, d.like(x)], {"name": d.choose.choice(("maximum", "minimum"))})
 
 
-def _draw_scaled(d: GraphDraft) -> Sample | None:
+def _draw_scaled(d: GraphDraft) -> DrawnOperation | None:
     x = d.number()
     scale, shift = (d.choose.randint(0, 16) / 8 - 1 for _ in range(2))
-    return x and Sample([x], {"scale": scale, "shift": shift}, x.bound * abs(scale) + abs(shift))
+    return x and DrawnOperation([x], {"scale": scale, "shift": shift}, x.bound * abs(scale) + abs(shift))
 
 
-def _draw_divide(d: GraphDraft) -> Sample | None:
+def _draw_divide(d: GraphDraft) -> DrawnOperation | None:
     x = d.number()
-    return x and Sample([x, d.like(x)], {}, 2 * x.bound)
+    return x and DrawnOperation([x, d.like(x)], {}, 2 * x.bound)
 
 
-def _draw_integers(d: GraphDraft) -> Sample | None:
+def _draw_integers(d: GraphDraft) -> DrawnOperation | None:
     x = d.integers()
     name = d.choose.choice(("divide", "remainder", "and", "or", "xor", "shift_left", "shift_right"))
-    return x and Sample([x, d.like(x)], {"name": name}, UNBOUNDED)
+    return x and DrawnOperation([x, d.like(x)], {"name": name}, UNBOUNDED)
 
 
 def _jax_integers(j: Any, x: Any, y: Any, name: str) -> Any:
@@ -143,20 +145,24 @@ def _jax_integers(j: Any, x: Any, y: Any, name: str) -> Any:
     return (j.lax.div if name == "divide" else j.lax.rem)(x, y)
 
 
-def _draw_logical(d: GraphDraft) -> Sample | None:
+def _draw_logical(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.dtype == "bool")
-    return x and Sample([x, d.like(x)], {"name": d.choose.choice(list(_BITWISE))}, 1)
+    return x and DrawnOperation([x, d.like(x)], {"name": d.choose.choice(list(_BITWISE))}, 1)
 
 
-def _draw_compare(d: GraphDraft) -> Sample | None:
+def _draw_compare(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(exact=True)
     if x is None:
         return None
     y = d.like(x)
-    return Sample([x, y], {"relation": d.choose.choice(list(_RELATIONS))}) if y.is_exact and x.dtype != "bool" else None
+    return (
+        DrawnOperation([x, y], {"relation": d.choose.choice(list(_RELATIONS))})
+        if y.is_exact and x.dtype != "bool"
+        else None
+    )
 
 
-def _draw_where(d: GraphDraft) -> Sample | None:
+def _draw_where(d: GraphDraft) -> DrawnOperation | None:
     c = d.find(lambda v: v.dtype == "bool")
     x = d.any()
     if c is None or x is None:
@@ -164,24 +170,24 @@ def _draw_where(d: GraphDraft) -> Sample | None:
     y = d.like(x)
     fits = all(a == b or 1 in (a, b) for a, b in zip(reversed(c.shape), reversed(x.shape), strict=False))
     fits = fits and all(a == b or 1 in (a, b) for a, b in zip(reversed(c.shape), reversed(y.shape), strict=False))
-    return Sample([c, x, y], {}, max(x.bound, y.bound)) if fits else None
+    return DrawnOperation([c, x, y], {}, max(x.bound, y.bound)) if fits else None
 
 
-def _draw_clamp(d: GraphDraft) -> Sample | None:
+def _draw_clamp(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.dtype != "bool" and not v.dtype.startswith("u"))
-    return x and Sample([x], {"low": -d.choose.randint(0, 2), "high": d.choose.randint(1, 3)}, 3)
+    return x and DrawnOperation([x], {"low": -d.choose.randint(0, 2), "high": d.choose.randint(1, 3)}, 3)
 
 
-def _draw_convert(d: GraphDraft) -> Sample | None:
+def _draw_convert(d: GraphDraft) -> DrawnOperation | None:
     dtype = d.choose.choice((*d.floats, *FLOATS, *INTEGERS, "bool"))
     x = d.find(lambda v: v.dtype != dtype and (v.is_exact or dtype in FLOATS))
     if x is None:
         return None
     if dtype in FLOATS:
-        return Sample([x], {"dtype": dtype}, x.bound) if x.is_float or x.bound <= _EXACT_INTEGERS else None
+        return DrawnOperation([x], {"dtype": dtype}, x.bound) if x.is_float or x.bound <= _EXACT_INTEGERS else None
     if x.is_float and (x.bound > 100 or dtype.startswith("u")):
         return None  # conversions of floats outside an integer type's range are undefined
-    return Sample([x], {"dtype": dtype}, x.bound if x.bound <= 100 else UNBOUNDED)
+    return DrawnOperation([x], {"dtype": dtype}, x.bound if x.bound <= 100 else UNBOUNDED)
 
 
 def _jax_convert(j: Any, x: Any, dtype: str) -> Any:

@@ -7,39 +7,39 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import GraphDraft, Operation, Sample, in_graph
+from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, Operation, in_graph
 
 _COMBINE: Final = {"set": "scatter", "add": "scatter_add", "maximum": "scatter_max", "minimum": "scatter_min"}
 
 
-def _draw_take(d: GraphDraft) -> Sample | None:
+def _draw_take(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
     axis = d.axis(x)
     known = d.integers(0, 2) if d.choose.chance(0.3) else None
     indices = known or d.indices(d.shape(d.choose.choice((1, 0, 2))), x.shape[axis])
-    return Sample([x, indices], {"axis": axis}, x.bound) if indices.count * x.count < 20000 else None
+    return DrawnOperation([x, indices], {"axis": axis}, x.bound) if indices.count * x.count < 20000 else None
 
 
 def _jax_take(j: Any, x: Any, indices: Any, axis: int) -> Any:
     return j.np.take(x, indices, axis, mode="clip")
 
 
-def _draw_embedding(d: GraphDraft) -> Sample | None:
+def _draw_embedding(d: GraphDraft) -> DrawnOperation | None:
     rows, width = d.choose.randint(2, 40), d.choose.randint(1, 40)
     table = d.parameter((rows, width), role="weight")
-    return Sample([table, d.indices(d.shape(d.choose.randint(1, 2)), rows)], {"axis": 0}, table.bound)
+    return DrawnOperation([table, d.indices(d.shape(d.choose.randint(1, 2)), rows)], {"axis": 0}, table.bound)
 
 
-def _draw_gather(d: GraphDraft) -> Sample | None:
+def _draw_gather(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
     axes = d.axes(x)
     shape = tuple(d.choose.randint(1, e) for e in x.shape)
     starts = d.indices((d.choose.randint(1, 5), len(axes)), max(x.shape))
-    return Sample([x, starts], {"axes": axes, "shape": shape}, x.bound)
+    return DrawnOperation([x, starts], {"axes": axes, "shape": shape}, x.bound)
 
 
 def _jax_gather(j: Any, x: Any, starts: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -47,7 +47,7 @@ def _jax_gather(j: Any, x: Any, starts: Any, axes: tuple[int, ...], shape: tuple
     return j.lax.gather(x, starts, numbers, shape, mode="clip")
 
 
-def _draw_scatter(d: GraphDraft) -> Sample | None:
+def _draw_scatter(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank >= 1 and v.dtype != "bool")
     if x is None:
         return None
@@ -61,7 +61,7 @@ def _draw_scatter(d: GraphDraft) -> Sample | None:
     if x.is_float and combine == "add" and not d.choose.chance(0.7):
         combine = "maximum"
     bound = x.bound + (boxes.bound * rows if combine == "add" else boxes.bound)
-    return Sample([x, starts, boxes], {"axes": axes, "combine": combine}, bound if x.is_float else 2.0**64)
+    return DrawnOperation([x, starts, boxes], {"axes": axes, "combine": combine}, bound if x.is_float else 2.0**64)
 
 
 def _jax_scatter(j: Any, x: Any, starts: Any, boxes: Any, axes: tuple[int, ...], combine: str) -> Any:
@@ -69,15 +69,15 @@ def _jax_scatter(j: Any, x: Any, starts: Any, boxes: Any, axes: tuple[int, ...],
     return getattr(j.lax, _COMBINE[combine])(x, starts, boxes, numbers, mode="drop")
 
 
-def _draw_dynamic_slice(d: GraphDraft) -> Sample | None:
+def _draw_dynamic_slice(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
     starts = d.indices((x.rank,), max(x.shape))
-    return Sample([x, starts], {"shape": tuple(d.choose.randint(1, e) for e in x.shape)}, x.bound)
+    return DrawnOperation([x, starts], {"shape": tuple(d.choose.randint(1, e) for e in x.shape)}, x.bound)
 
 
-def _draw_dynamic_update(d: GraphDraft) -> Sample | None:
+def _draw_dynamic_update(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
@@ -87,17 +87,17 @@ def _draw_dynamic_update(d: GraphDraft) -> Sample | None:
 
     update = d.find(fits)
     starts = d.indices((x.rank,), max(x.shape))
-    return update and Sample([x, update, starts], {}, max(x.bound, update.bound))
+    return update and DrawnOperation([x, update, starts], {}, max(x.bound, update.bound))
 
 
 def _starts(starts: Any) -> list[Any]:
     return [starts[k] for k in range(starts.shape[0])]
 
 
-def _draw_one_hot(d: GraphDraft) -> Sample | None:
+def _draw_one_hot(d: GraphDraft) -> DrawnOperation | None:
     size = d.choose.randint(1, 12)
     x = d.integers(0, 2) or d.indices(d.shape(1), size)
-    return Sample([x], {"size": size, "dtype": d.choose.choice(d.floats)}, 1, is_integral=True)
+    return DrawnOperation([x], {"size": size, "dtype": d.choose.choice(d.floats)}, 1, is_integral=True)
 
 
 def _graph_one_hot(g: Any, x: Any, size: int, dtype: str) -> Any:
@@ -105,34 +105,36 @@ def _graph_one_hot(g: Any, x: Any, size: int, dtype: str) -> Any:
     return g.convert(g.equal(wide, g.iota((size,), 0, "int64")), dtype)
 
 
-def _draw_sort(d: GraphDraft) -> Sample | None:
+def _draw_sort(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype != "bool")
-    return x and Sample([x], {"axis": d.axis(x)})
+    return x and DrawnOperation([x], {"axis": d.axis(x)})
 
 
-def _draw_sort_pairs(d: GraphDraft) -> Sample | None:
+def _draw_sort_pairs(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype != "bool" and v.is_exact)
     y = x and d.find(lambda v: v.shape == x.shape and v.is_exact)
     return (
-        Sample([x, y], {"axis": d.axis(x), "keys": d.choose.randint(1, 2)}) if x and y and y.dtype != "bool" else None
+        DrawnOperation([x, y], {"axis": d.axis(x), "keys": d.choose.randint(1, 2)})
+        if x and y and y.dtype != "bool"
+        else None
     )
 
 
-def _draw_argsort(d: GraphDraft) -> Sample | None:
+def _draw_argsort(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.is_exact and v.dtype != "bool")
-    return x and Sample([x], {"axis": d.axis(x), "descending": d.choose.chance(0.4)}, max(x.shape))
+    return x and DrawnOperation([x], {"axis": d.axis(x), "descending": d.choose.chance(0.4)}, max(x.shape))
 
 
-def _draw_top_k(d: GraphDraft) -> Sample | None:
+def _draw_top_k(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.is_exact and v.dtype != "bool" and not v.dtype.startswith("u"))
-    return x and Sample([x], {"k": d.choose.randint(1, x.shape[-1])}, max(x.bound, x.shape[-1]))
+    return x and DrawnOperation([x], {"k": d.choose.randint(1, x.shape[-1])}, max(x.bound, x.shape[-1]))
 
 
-def _draw_along(d: GraphDraft) -> Sample | None:
+def _draw_along(d: GraphDraft) -> DrawnOperation | None:
     """Positions of the greatest or least element."""
     x = d.find(lambda v: v.rank > 0 and v.is_exact and v.dtype != "bool")
     name = d.choose.choice(("argmax", "argmin"))
-    return x and Sample([x], {"name": name, "axis": d.axis(x)}, max(x.shape))
+    return x and DrawnOperation([x], {"name": name, "axis": d.axis(x)}, max(x.shape))
 
 
 def _jax_plain(j: Any, x: Any) -> Any:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, GraphDraft, Operation, Sample, in_graph, in_jax
+from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, Operation, in_graph, in_jax
 
 _LAYOUTS: Final = (("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("NHWC", "OIHW", "NCHW"))
 
 
-def _draw_matmul(d: GraphDraft) -> Sample | None:
+def _draw_matmul(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank >= 1 and v.dtype in (*d.floats, "int8", "int32") and v.bound < 1000)
     if x is None:
         return None
@@ -23,17 +23,17 @@ def _draw_matmul(d: GraphDraft) -> Sample | None:
         batch = x.shape[:-2] if x.rank > 2 and d.choose.chance(0.3) else ()
         other = d.parameter((*batch, inner, columns), x.dtype)
     bound = 2 * math.sqrt(inner) * x.bound * other.bound
-    return Sample([x, other], {}, bound if x.is_float else UNBOUNDED)
+    return DrawnOperation([x, other], {}, bound if x.is_float else UNBOUNDED)
 
 
-def _draw_linear(d: GraphDraft) -> Sample | None:
+def _draw_linear(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(2, bound=100)
     if x is None:
         return None
     columns = d.choose.choice((4, 1, 3, 8, 16, 17, 33))
     w, b = d.parameter((columns, x.shape[-1]), x.dtype, role="weight"), d.parameter((columns,), x.dtype, role="weight")
     name = d.choose.choice(("relu", "gelu", "tanh", ""))
-    return Sample([x, w, b], {"name": name}, 2 * math.sqrt(x.shape[-1]) * x.bound * w.bound + 2)
+    return DrawnOperation([x, w, b], {"name": name}, 2 * math.sqrt(x.shape[-1]) * x.bound * w.bound + 2)
 
 
 def _jax_linear(j: Any, x: Any, w: Any, b: Any, name: str) -> Any:
@@ -48,7 +48,7 @@ def _graph_linear(g: Any, x: Any, w: Any, b: Any, name: str) -> Any:
     return getattr(g, name)(y) if name else y
 
 
-def _draw_dot_general(d: GraphDraft) -> Sample | None:
+def _draw_dot_general(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank >= 2 and v.dtype in (*d.floats, "int32") and v.bound < 1000)
     if x is None:
         return None
@@ -66,7 +66,9 @@ def _draw_dot_general(d: GraphDraft) -> Sample | None:
         (batch, tuple(of[k] for k in range(len(batch)))),
     )
     terms = math.prod(x.shape[k] for k in contracted)
-    return Sample([x, y], {"numbers": numbers}, 2 * math.sqrt(terms) * x.bound * y.bound if x.is_float else UNBOUNDED)
+    return DrawnOperation(
+        [x, y], {"numbers": numbers}, 2 * math.sqrt(terms) * x.bound * y.bound if x.is_float else UNBOUNDED
+    )
 
 
 def _graph_dot_general(g: Any, x: Any, y: Any, numbers: Any) -> Any:
@@ -74,7 +76,7 @@ def _graph_dot_general(g: Any, x: Any, y: Any, numbers: Any) -> Any:
     return g.dot_general(x, y, contracted, batch)
 
 
-def _draw_convolution(d: GraphDraft) -> Sample | None:
+def _draw_convolution(d: GraphDraft) -> DrawnOperation | None:
     layouts = d.choose.choice(_LAYOUTS)
     groups = d.choose.choice((1, 1, 1, 2, 3))
     depthwise = d.choose.chance(0.2)
@@ -108,7 +110,7 @@ def _draw_convolution(d: GraphDraft) -> Sample | None:
         "groups": groups,
         "layouts": layouts,
     }
-    return Sample([x, w], attributes, 2 * math.sqrt(terms) * x.bound * w.bound)
+    return DrawnOperation([x, w], attributes, 2 * math.sqrt(terms) * x.bound * w.bound)
 
 
 def _jax_convolution(
@@ -134,7 +136,7 @@ def _graph_convolution(
     )
 
 
-def _draw_attention(d: GraphDraft) -> Sample | None:
+def _draw_attention(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(2, 3, bound=20)
     if x is None:
         return None
@@ -146,7 +148,7 @@ def _draw_attention(d: GraphDraft) -> Sample | None:
     mask = d.choose.choice(("", "causal", "mask"))
     masks = [d.parameter((rows, rows), "bool")] if mask == "mask" else []
     bound = 2 * math.sqrt(width) * x.bound
-    return Sample([x, w, *masks], {"heads": heads, "causal": mask == "causal"}, bound)
+    return DrawnOperation([x, w, *masks], {"heads": heads, "causal": mask == "causal"}, bound)
 
 
 def _attention(x: Any, w: Any, heads: int, softmax: Any) -> Any:

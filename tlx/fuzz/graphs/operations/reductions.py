@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, GraphDraft, Operation, Sample, in_graph
+from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, Operation, in_graph
 from tlx.fuzz.graphs.program import Variable
 
 _EXTREMES: Final = ("max", "min")
@@ -21,36 +21,40 @@ def _terms(x: Variable, axes: Sequence[int]) -> int:
     return math.prod(x.shape[a] for a in axes)
 
 
-def _draw_sum(d: GraphDraft) -> Sample | None:
+def _draw_sum(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype != "bool")
     if x is None:
         return None
     axes, keep = d.axes(x), d.choose.chance(0.4)
     name = "mean" if x.is_float and d.choose.chance(0.5) else "sum"
     bound = x.bound * (_terms(x, axes) if name == "sum" else 1)
-    return Sample([x], {"name": name, "axes": axes, "keep": keep}, bound if x.is_float else UNBOUNDED)
+    return DrawnOperation([x], {"name": name, "axes": axes, "keep": keep}, bound if x.is_float else UNBOUNDED)
 
 
 def _jax_sum(j: Any, x: Any, name: str, axes: tuple[int, ...], keep: bool) -> Any:
     return getattr(j.np, name)(x, axis=axes, dtype=x.dtype, keepdims=keep)
 
 
-def _draw_product(d: GraphDraft) -> Sample | None:
+def _draw_product(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.is_float and v.bound <= 2 and min(v.shape) <= 8)
     if x is None:
         return None
     axis = min(range(x.rank), key=lambda a: x.shape[a])
-    return Sample([x], {"axes": (axis,), "keep": d.choose.chance(0.3)}, x.bound ** x.shape[axis])
+    return DrawnOperation([x], {"axes": (axis,), "keep": d.choose.chance(0.3)}, x.bound ** x.shape[axis])
 
 
-def _draw_extreme(d: GraphDraft) -> Sample | None:
+def _draw_extreme(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype != "bool")
-    return x and Sample([x], {"name": d.choose.choice(_EXTREMES), "axes": d.axes(x), "keep": d.choose.chance(0.4)})
+    return x and DrawnOperation(
+        [x], {"name": d.choose.choice(_EXTREMES), "axes": d.axes(x), "keep": d.choose.chance(0.4)}
+    )
 
 
-def _draw_any(d: GraphDraft) -> Sample | None:
+def _draw_any(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype == "bool")
-    return x and Sample([x], {"name": d.choose.choice(("any", "all")), "axes": d.axes(x), "keep": d.choose.chance(0.4)})
+    return x and DrawnOperation(
+        [x], {"name": d.choose.choice(("any", "all")), "axes": d.axes(x), "keep": d.choose.chance(0.4)}
+    )
 
 
 def _jax_reduce(j: Any, x: Any, name: str, axes: tuple[int, ...], keep: bool) -> Any:
@@ -61,7 +65,7 @@ def _graph_reduce(g: Any, x: Any, name: str, axes: tuple[int, ...], keep: bool) 
     return g.mean(x, axes, keep=keep) if name == "mean" else g.reduce(name, x, axes, keep=keep)
 
 
-def _draw_window(d: GraphDraft) -> Sample | None:
+def _draw_window(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype in ("float32", "float64", "int32", "bfloat16", "float16"))
     if x is None:
         return None
@@ -70,7 +74,7 @@ def _draw_window(d: GraphDraft) -> Sample | None:
     padding = tuple((d.choose.randrange(w), d.choose.randrange(w)) for w in window)
     name = d.choose.choice(("max", "sum", "min") if x.is_float else ("max", "min"))
     bound = x.bound * (math.prod(window) if name == "sum" else 1)
-    return Sample([x], {"name": name, "window": window, "strides": strides, "padding": padding}, bound)
+    return DrawnOperation([x], {"name": name, "window": window, "strides": strides, "padding": padding}, bound)
 
 
 def _jax_window(j: Any, x: Any, name: str, window: Any, strides: Any, padding: Any) -> Any:
@@ -79,7 +83,7 @@ def _jax_window(j: Any, x: Any, name: str, window: Any, strides: Any, padding: A
     return j.lax.reduce_window(x, x.dtype.type(start), combine, window, strides, padding)
 
 
-def _draw_cumulative(d: GraphDraft) -> Sample | None:
+def _draw_cumulative(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype in ("float32", "float64", "int32", "int64", "bfloat16", "float16"))
     if x is None:
         return None
@@ -89,12 +93,12 @@ def _draw_cumulative(d: GraphDraft) -> Sample | None:
         name = "sum"
     bound = x.bound * (x.shape[axis] if name == "sum" else 1)
     attributes = {"name": name, "axis": axis, "reverse": d.choose.chance(0.3)}
-    return Sample([x], attributes, bound if x.is_float else UNBOUNDED)
+    return DrawnOperation([x], attributes, bound if x.is_float else UNBOUNDED)
 
 
-def _draw_softmax(d: GraphDraft) -> Sample | None:
+def _draw_softmax(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(1, bound=100)
-    return x and Sample([x], {"axis": d.axis(x)}, 1)
+    return x and DrawnOperation([x], {"axis": d.axis(x)}, 1)
 
 
 def _jax_softmax(j: Any, x: Any, axis: int) -> Any:
@@ -107,12 +111,12 @@ def _wide(x: Any) -> Any:
     return x.astype("float32") if x.dtype.itemsize < 4 else x
 
 
-def _draw_log_sum(d: GraphDraft) -> Sample | None:
+def _draw_log_sum(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(1, bound=100)
     if x is None:
         return None
     axes = d.axes(x)
-    return Sample([x], {"axes": axes, "keep": d.choose.chance(0.3)}, x.bound + math.log(_terms(x, axes)))
+    return DrawnOperation([x], {"axes": axes, "keep": d.choose.chance(0.3)}, x.bound + math.log(_terms(x, axes)))
 
 
 def _jax_log_sum(j: Any, x: Any, axes: Any, keep: bool) -> Any:
@@ -127,12 +131,12 @@ def _graph_log_sum(g: Any, x: Any, axes: Any, keep: bool) -> Any:
     return g.convert(result if keep else g.reshape(result, rest), x.dtype)
 
 
-def _draw_layer_norm(d: GraphDraft) -> Sample | None:
+def _draw_layer_norm(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(1)
     if x is None:
         return None
     scale, shift = (d.parameter(x.shape[-1:], x.dtype, role="weight") for _ in range(2))
-    return Sample([x, scale, shift], {}, 3 + 2 * math.sqrt(x.shape[-1]))
+    return DrawnOperation([x, scale, shift], {}, 3 + 2 * math.sqrt(x.shape[-1]))
 
 
 def _jax_layer_norm(j: Any, x: Any, scale: Any, shift: Any) -> Any:
@@ -142,9 +146,9 @@ def _jax_layer_norm(j: Any, x: Any, scale: Any, shift: Any) -> Any:
     return (result * scale.astype(wide.dtype) + shift.astype(wide.dtype)).astype(x.dtype)
 
 
-def _draw_rms_norm(d: GraphDraft) -> Sample | None:
+def _draw_rms_norm(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(1)
-    return x and Sample([x, d.parameter(x.shape[-1:], x.dtype, role="weight")], {}, 2 * math.sqrt(x.shape[-1]))
+    return x and DrawnOperation([x, d.parameter(x.shape[-1:], x.dtype, role="weight")], {}, 2 * math.sqrt(x.shape[-1]))
 
 
 def _jax_rms_norm(j: Any, x: Any, scale: Any) -> Any:
@@ -158,13 +162,13 @@ def _graph_rms_norm(g: Any, x: Any, scale: Any) -> Any:
     return g.convert(wide * g.unary("rsqrt", mean + _EPSILON), x.dtype) * scale
 
 
-def _draw_batch_norm(d: GraphDraft) -> Sample | None:
+def _draw_batch_norm(d: GraphDraft) -> DrawnOperation | None:
     x = d.number(2)
     if x is None:
         return None
     channel = d.choose.choice((1, x.rank - 1))
     shape = tuple(e if k == channel else 1 for k, e in enumerate(x.shape))
-    return Sample([x, *(d.parameter(shape, x.dtype, role="weight") for _ in range(4))], {}, 4 * x.bound + 12)
+    return DrawnOperation([x, *(d.parameter(shape, x.dtype, role="weight") for _ in range(4))], {}, 4 * x.bound + 12)
 
 
 def _jax_batch_norm(j: Any, x: Any, mean: Any, variance: Any, scale: Any, shift: Any) -> Any:

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import GraphDraft, Operation, Sample, in_graph, in_jax
+from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, Operation, in_graph, in_jax
 from tlx.fuzz.graphs.program import Variable
 
 
-def _draw_transpose(d: GraphDraft) -> Sample | None:
+def _draw_transpose(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(2)
     if x is None:
         return None
     dimensions = list(range(x.rank))[::-1]
     if x.rank > 2:
         d.choose.shuffle(dimensions)
-    return Sample([x], {"dimensions": tuple(dimensions)})
+    return DrawnOperation([x], {"dimensions": tuple(dimensions)})
 
 
-def _draw_reshape(d: GraphDraft) -> Sample | None:
+def _draw_reshape(d: GraphDraft) -> DrawnOperation | None:
     x = d.any()
     if x is None:
         return None
@@ -30,18 +30,18 @@ def _draw_reshape(d: GraphDraft) -> Sample | None:
         divisors = [k for k in range(1, left + 1) if left % k == 0]
         shape.append(d.choose.choice(divisors))
         left //= shape[-1]
-    return Sample([x], {"shape": (*shape, left)})
+    return DrawnOperation([x], {"shape": (*shape, left)})
 
 
-def _draw_broadcast(d: GraphDraft) -> Sample | None:
+def _draw_broadcast(d: GraphDraft) -> DrawnOperation | None:
     x = d.any()
     if x is None:
         return None
     grown = tuple(d.choose.randint(1, 5) if e == 1 else e for e in x.shape)
-    return Sample([x], {"shape": (*(d.choose.randint(1, 4) for _ in range(d.choose.randint(0, 2))), *grown)})
+    return DrawnOperation([x], {"shape": (*(d.choose.randint(1, 4) for _ in range(d.choose.randint(0, 2))), *grown)})
 
 
-def _draw_slice(d: GraphDraft) -> Sample | None:
+def _draw_slice(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
@@ -51,10 +51,10 @@ def _draw_slice(d: GraphDraft) -> Sample | None:
         room = extent - starts[-1]
         stops.append(starts[-1] + 1 + d.choose.randrange(room) if d.choose.chance(0.5) else extent)
         steps.append(d.choose.choice((1, 1, 2, 3)))
-    return Sample([x], {"starts": tuple(starts), "stops": tuple(stops), "steps": tuple(steps)})
+    return DrawnOperation([x], {"starts": tuple(starts), "stops": tuple(stops), "steps": tuple(steps)})
 
 
-def _draw_pad(d: GraphDraft) -> Sample | None:
+def _draw_pad(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank > 0 and v.dtype != "bool")
     if x is None:
         return None
@@ -62,7 +62,11 @@ def _draw_pad(d: GraphDraft) -> Sample | None:
     interior = tuple(d.choose.choice((0, 0, 0, 1, 2)) for _ in x.shape)
     extents = [e + (e - 1) * i + a + b for e, i, a, b in zip(x.shape, interior, low, high, strict=True)]
     number = d.choose.choice((0, 0, 1))
-    return Sample([x], {"low": low, "high": high, "interior": interior, "number": number}) if min(extents) > 0 else None
+    return (
+        DrawnOperation([x], {"low": low, "high": high, "interior": interior, "number": number})
+        if min(extents) > 0
+        else None
+    )
 
 
 def _jax_pad(j: Any, x: Any, low: Any, high: Any, interior: Any, number: int) -> Any:
@@ -84,34 +88,34 @@ def _alike(d: GraphDraft, x: Variable, axis: int) -> Variable:
     return found
 
 
-def _draw_concatenate(d: GraphDraft) -> Sample | None:
+def _draw_concatenate(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
     axis = d.axis(x)
     parts = [x, *(_alike(d, x, axis) for _ in range(d.choose.randint(1, 2)))]
-    return Sample(parts, {"axis": axis})
+    return DrawnOperation(parts, {"axis": axis})
 
 
-def _draw_stack(d: GraphDraft) -> Sample | None:
+def _draw_stack(d: GraphDraft) -> DrawnOperation | None:
     x = d.any()
     if x is None:
         return None
     y = d.find(lambda v: (v.shape, v.dtype) == (x.shape, x.dtype))
-    return y and Sample([x, y], {"axis": d.choose.randrange(x.rank + 1)})
+    return y and DrawnOperation([x, y], {"axis": d.choose.randrange(x.rank + 1)})
 
 
-def _draw_reverse(d: GraphDraft) -> Sample | None:
+def _draw_reverse(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
-    return x and Sample([x], {"axes": d.axes(x)})
+    return x and DrawnOperation([x], {"axes": d.axes(x)})
 
 
-def _draw_roll(d: GraphDraft) -> Sample | None:
+def _draw_roll(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
     axis = d.axis(x)
-    return Sample([x], {"shift": d.choose.randrange(x.shape[axis]), "axis": axis})
+    return DrawnOperation([x], {"shift": d.choose.randrange(x.shape[axis]), "axis": axis})
 
 
 def _graph_roll(g: Any, x: Any, shift: int, axis: int) -> Any:
@@ -121,9 +125,9 @@ def _graph_roll(g: Any, x: Any, shift: int, axis: int) -> Any:
     return g.concatenate([x[(*ahead, slice(-shift, None))], x[(*ahead, slice(None, -shift))]], axis)
 
 
-def _draw_triangle(d: GraphDraft) -> Sample | None:
+def _draw_triangle(d: GraphDraft) -> DrawnOperation | None:
     x = d.find(lambda v: v.rank >= 2 and v.dtype != "bool")
-    return x and Sample([x], {"diagonal": d.choose.randint(0, 3) - 1})
+    return x and DrawnOperation([x], {"diagonal": d.choose.randint(0, 3) - 1})
 
 
 def _graph_triangle(g: Any, x: Any, diagonal: int) -> Any:
@@ -131,20 +135,20 @@ def _graph_triangle(g: Any, x: Any, diagonal: int) -> Any:
     return g.where(g.iota(shape, 0) + diagonal >= g.iota(shape, 1), x, g.full((), 0, x.dtype))
 
 
-def _draw_index(d: GraphDraft) -> Sample | None:
+def _draw_index(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     if x is None:
         return None
     axis = d.axis(x)
-    return Sample([x], {"axis": axis, "at": d.choose.randrange(x.shape[axis])})
+    return DrawnOperation([x], {"axis": axis, "at": d.choose.randrange(x.shape[axis])})
 
 
-def _draw_iota(d: GraphDraft) -> Sample | None:
+def _draw_iota(d: GraphDraft) -> DrawnOperation | None:
     x = d.any(1)
     dtype = d.choose.choice((*d.floats, "int32", "int64"))
     if x is None or max(x.shape) > 256:
         return None
-    return Sample([x], {"axis": d.axis(x), "dtype": dtype}, max(x.shape), is_integral=True)
+    return DrawnOperation([x], {"axis": d.axis(x), "dtype": dtype}, max(x.shape), is_integral=True)
 
 
 OPERATIONS: Final = (

@@ -24,7 +24,7 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.parser.module import parse_fully
 from tlx.ir.rewrite import declare_function, set_operand
 from tlx.ir.types import BFLOAT, FLOAT, I16, FunctionType, StructType, Type, VectorType, scalar_of
@@ -34,8 +34,8 @@ from tlx.ir.values import (
     Global,
     Keyword,
     Local,
+    OpaqueConstant,
     Splat,
-    Text,
     Value,
     const_float,
     const_int,
@@ -79,7 +79,7 @@ def without_bfloat(module: Module, target: Target) -> Module:
     for item in list(whole.items):
         if isinstance(item, Declaration) and item.name.startswith("llvm.") and _mentions_bfloat(item.text):
             whole.remove(item)
-        elif isinstance(item, Raw | Declaration):
+        elif isinstance(item, UnparsedText | Declaration):
             item.text = _respelled(item.text)
     return whole
 
@@ -131,7 +131,7 @@ def _value_as_bits(value: Value) -> Value:
         case Splat():
             return Splat(type_, _value_as_bits(value.element))
         case _:
-            return Text(type_, _respelled(str(value)))
+            return OpaqueConstant(type_, _respelled(str(value)))
 
 
 def _float_type(type_: Type) -> Type:

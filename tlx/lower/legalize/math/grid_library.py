@@ -31,7 +31,7 @@ from typing import Final
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.rewrite import replace_uses
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FunctionType, Type, VectorType, function_of
@@ -67,7 +67,7 @@ def with_library(module: Module, target: Target) -> Module:
         LoweringError: As for `replace_library_functions`.
         ParseError: Such a function is not LLVM assembly.
     """
-    if not any(isinstance(item, Raw) and calls_library(item.text) for item in module.items):
+    if not any(isinstance(item, UnparsedText) and calls_library(item.text) for item in module.items):
         return module
     changed = module
     for text in (module.source.text, str(module)):  # the first has the places for errors
@@ -144,7 +144,7 @@ class _Library:
         """Add the functions to the module."""
         for (name, function), own in self.names.items():
             if name == _FREM:
-                self.module.append(Raw(_remainder_text(own, function.result)))
+                self.module.append(UnparsedText(_remainder_text(own, function.result)))
             else:
                 self._define(name, function, own)
 
@@ -224,7 +224,15 @@ divide:
   %zeros.wide = {widen.format("zeros")}
   %first = urem i64 %m, %n
   br label %step
+{_remainder_loop(fraction)}
+{_remainder_result(type_)}
+}}
+"""
 
+
+def _remainder_loop(fraction: int) -> str:
+    """Long division of `%first`: zeros are appended to the remainder, as many at a time as fit, until none are left."""
+    return f"""
 step:
   %r = phi i64 [ %first, %divide ], [ %next, %append ]
   %left = phi i64 [ %zeros.wide, %divide ], [ %fewer, %append ]
@@ -240,8 +248,14 @@ append:
   %next = urem i64 %shifted, %n
   %fewer = sub i64 %left, %count
   br label %step
+"""
 
-done:
+
+def _remainder_result(type_: Type) -> str:
+    """The remainder in units of the last place of `%y`, as a number with the sign of `%x`."""
+    bits, fraction = _FORMATS[type_]
+    integer = f"i{bits}"
+    return f"""done:
   %r.number = uitofp i64 %r to {type_}
   %has.normal.unit = icmp ugt {integer} %y.exponent, {fraction}
   %unit.exponent = sub {integer} %y.exponent, {fraction}
@@ -255,6 +269,4 @@ done:
   %magnitude.bits = bitcast {type_} %magnitude to {integer}
   %bits = or {integer} %magnitude.bits, %sign
   %result = bitcast {integer} %bits to {type_}
-  ret {type_} %result
-}}
-"""
+  ret {type_} %result"""

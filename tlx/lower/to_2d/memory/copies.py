@@ -69,7 +69,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, I64, VOID, ArrayType, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import (
@@ -167,7 +167,7 @@ def constant_array(module: Module, value: Value) -> Global:
             elements = tuple(ConstInt(I8, int(str(e) in ("1", "-1", "true"))) for e in elements)
         value = Aggregate(ArrayType(type_.count, storage_type(type_.element)), elements, "[")
     text = f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"
-    module.append(Raw(text))
+    module.append(UnparsedText(text))
     return Global(module.pointer_to(value.type), name)
 
 

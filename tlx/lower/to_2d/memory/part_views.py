@@ -3,7 +3,7 @@
     a a a b b b b b      %u = concat(%a, %b) along axis 1, of 2 x 3 and 2 x 5
     a a a b b b b b      %a at element 0 of %u, %b at element 3, rows 8 apart
 
-`memory.parts` and `memory.store_sinking` choose the operations that write their results there.
+`memory.copy_elision` and `memory.store_sinking` choose the operations that write their results there.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.types import I64, PTR, ArrayType, Type
-from tlx.ir.values import Text, Value
+from tlx.ir.values import OpaqueConstant, Value
 from tlx.lower.to_blocks.kernel import GridKernel, as_index
 from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
 from tlx.lower.to_tiles.problem import Gemm
@@ -21,7 +21,7 @@ from tlx.target.grid_unit import BlockShape
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class KPosition:
     """A position along K.
 
     Attributes:
@@ -35,7 +35,7 @@ class Position:
     offsets: tuple[Value, Value] | None = None
 
 
-class Positions:
+class KPositions:
     """Finds products by their positions.
 
     Args:
@@ -62,28 +62,28 @@ class Positions:
         self._table = _added_table(module, kernel, terms) if len(terms) > 1 else None
         self._stage_has_one = gemm.k % depth == 0
 
-    def first(self, stage: Value, depth: int) -> Position:
+    def first(self, stage: Value, depth: int) -> KPosition:
         """The first position of a stage, by its number (i32) among those of the block."""
         number = self.kernel.b.mul(stage, depth)
         if self._start is not None:
             number = self.kernel.b.add(self._start, number)
-        return self._found(number) if self._stage_has_one else Position(number, number)
+        return self._found(number) if self._stage_has_one else KPosition(number, number)
 
-    def after(self, first: Position, distance: Value) -> Position:
+    def after(self, first: KPosition, distance: Value) -> KPosition:
         """The position at some distance (i32) from the first one of its stage."""
         b = self.kernel.b
         number = b.add(first.number, distance)
         if self._stage_has_one:
-            return Position(number, b.add(first.k, distance), first.offsets)
+            return KPosition(number, b.add(first.k, distance), first.offsets)
         return self._found(number)
 
-    def _found(self, number: Value) -> Position:
+    def _found(self, number: Value) -> KPosition:
         if self._table is None:
-            return Position(number, number)
+            return KPosition(number, number)
         b = self.kernel.b
         term, k = self.kernel.divided(b.umin(number, self.count - 1), self.gemm.k)
         entry = b.gep(I64, self._table, as_index(b, b.mul(term, 2)))
-        return Position(number, k, (b.load(I64, entry, 8), b.load(I64, b.gep(I64, entry, 1), 8)))
+        return KPosition(number, k, (b.load(I64, entry, 8), b.load(I64, b.gep(I64, entry, 1), 8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class TileSums:
     shape: BlockShape
     shared: Value
     accumulator: Type
-    positions: Positions
+    positions: KPositions
 
 
 def terms_of(gemm: Gemm) -> tuple[tuple[int, int], ...]:
@@ -116,5 +116,5 @@ def _added_table(module: Module, kernel: GridKernel, terms: tuple[tuple[int, int
     name = module.global_names.fresh(f"{kernel.function.name}.terms")
     numbers = ", ".join(f"i64 {offset}" for term in terms for offset in term)
     type_ = ArrayType(2 * len(terms), I64)
-    module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {type_} [{numbers}], align 8\n"))
-    return Text(PTR, f"@{name}")
+    module.append(UnparsedText(f"\n\n@{name} = private unnamed_addr constant {type_} [{numbers}], align 8\n"))
+    return OpaqueConstant(PTR, f"@{name}")

@@ -39,7 +39,7 @@ from tlx.lower.to_blocks.products.epilogue import Epilogue, ThreadSums
 from tlx.lower.to_blocks.products.fragments import FragmentSums
 from tlx.lower.to_blocks.products.group_product import GroupSums, MappedGroupSums, MappedOperands
 from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
-from tlx.lower.to_blocks.products.k_positions import Positions, TileSums, terms_of
+from tlx.lower.to_blocks.products.k_positions import KPositions, TileSums, terms_of
 from tlx.lower.to_blocks.products.plan import (
     ProductPlan,
     block_threads,
@@ -158,7 +158,7 @@ class _ProductKernels:
         copies = tuple(self._transposed(copy, workspace) for copy in self.copies)
         if plan.splits == 1:
             kernel = self._sums_kernel(self.name, outer.with_workspace(1, 0) if copies else outer)
-            positions = Positions(self.module, kernel, self.merged.gemm, plan.shape.depth)
+            positions = KPositions(self.module, kernel, self.merged.gemm, plan.shape.depth)
 
             self._emit_sums(kernel, positions, Epilogue(kernel, self.merged, plan.shape).store)
             return *copies, self._finished(kernel, workspace)
@@ -214,7 +214,7 @@ class _ProductKernels:
         threads, resident = block_threads(self.grid, self.plan), self.plan.shape.resident
         return kernel.finish(threads, self._shared, resident, workspace, self._blocks(kernel))
 
-    def _emit_sums(self, kernel: GridKernel, positions: Positions, use: Callable[[ThreadSums], None]) -> None:
+    def _emit_sums(self, kernel: GridKernel, positions: KPositions, use: Callable[[ThreadSums], None]) -> None:
         """Compute the sums of the block's tiles, and use them."""
         plan, shared = self.plan, self.grid.operations.shared(kernel.b)
         emitter: StagedSums | ScalarSums
@@ -241,7 +241,7 @@ class _ProductKernels:
         b, plan = kernel.b, self.plan
         split, _ = kernel.divided(kernel.iteration, prod(self.merged.outer.trips))
         depth, splits = plan.shape.depth, plan.splits
-        positions = Positions(self.module, kernel, self.merged.gemm, depth, splits, split)
+        positions = KPositions(self.module, kernel, self.merged.gemm, depth, splits, split)
         base = self._partial_tile(kernel)
 
         def store(thread_sums: ThreadSums) -> None:

@@ -26,7 +26,7 @@ from tlx.ir.types import I8, I32, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.products.epilogue import ResultPart, RowSegment, ThreadSums, WarpMemory
-from tlx.lower.to_blocks.products.k_positions import Position, TileSums, terms_of
+from tlx.lower.to_blocks.products.k_positions import KPosition, TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
 
@@ -200,7 +200,7 @@ class StagedSums(ABC):
         for operand, origin in ((self.lhs, row), (self.rhs, column)):
             self._copy(operand, offset, first, origin)
 
-    def _copy(self, operand: StagedOperand, offset: Value, first: Position, origin: Value) -> None:
+    def _copy(self, operand: StagedOperand, offset: Value, first: KPosition, origin: Value) -> None:
         """Start the copies of a tile.
 
         Args:
@@ -250,7 +250,7 @@ class StagedSums(ABC):
         """Rows of A, or columns of B."""
         return self.merged.rows if operand.is_lhs else self.merged.columns
 
-    def _source(self, operand: StagedOperand, at: Position, across: Value) -> Value:
+    def _source(self, operand: StagedOperand, at: KPosition, across: Value) -> Value:
         """The address of an element."""
         b, view, merged = self.b, operand.view, self.merged
         base = operand.pointer
@@ -263,7 +263,7 @@ class StagedSums(ABC):
         address = b.gep(view.element, base, b.mul(as_index(b, line), view.pitch))
         return b.gep(view.element, address, as_index(b, element))
 
-    def _copy_chunk(self, operand: StagedOperand, to: Value, at: Position, across: Value) -> None:
+    def _copy_chunk(self, operand: StagedOperand, to: Value, at: KPosition, across: Value) -> None:
         """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
         b, extent = self.b, self._across(operand)
         along, count = (across, extent) if operand.k_lines else (at.number, self.positions.count)
@@ -279,7 +279,7 @@ class StagedSums(ABC):
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
         self.operations.copy(b, to, source, valid)
 
-    def _element(self, operand: StagedOperand, at: Position, across: Value) -> Value:
+    def _element(self, operand: StagedOperand, at: KPosition, across: Value) -> Value:
         """An element; zero outside of the matrix."""
         b, element = self.b, operand.view.element
         size, source = bytes_of(element), self._source(operand, at, across)

@@ -197,7 +197,7 @@ STACK_LIMIT: Final = 32 << 10
 
 
 @dataclass(eq=False, slots=True)
-class Buffer:
+class ScratchBuffer:
     """Memory of a kernel.
 
     Attributes:
@@ -228,12 +228,12 @@ class Scratch:
     size: int = 0
     joins: bool = True
     provided: Value | None = None
-    _buffers: list[tuple[Buffer, int, Type]] = field(default_factory=list[tuple[Buffer, int, Type]])
+    _buffers: list[tuple[ScratchBuffer, int, Type]] = field(default_factory=list[tuple[ScratchBuffer, int, Type]])
     _block: Value | None = None
 
-    def reserve(self, element: Type, count: int) -> Buffer:
+    def reserve(self, element: Type, count: int) -> ScratchBuffer:
         """Reserve a buffer of `count` elements, which has an address once memory is allocated."""
-        buffer = Buffer()
+        buffer = ScratchBuffer()
         self._buffers.append((buffer, self.size, element))
         self.size += -(-count * bytes_of(element) // CACHE_LINE) * CACHE_LINE
         return buffer

@@ -147,7 +147,7 @@ def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Tar
 
 
 @dataclass(frozen=True, slots=True)
-class _Tiles:
+class _TileRows:
     """Tiles of one height: their rows, their columns, and the nodes that all tiles of a width share."""
 
     rows: EqualTiles
@@ -226,13 +226,13 @@ class RowReduction(_ReductionLoops):
         """A register whose sum is that of the first row."""
         return self._lines_of_tile(self._tiles(EqualTiles(0, 1, 1)), None)[0]
 
-    def _tiles(self, rows: EqualTiles) -> _Tiles:
+    def _tiles(self, rows: EqualTiles) -> _TileRows:
         cols = self.shape.cols
         columns = padded_tiles(self.evaluator.expression.cols, cols, cols)
         parts = [ResultTile(rows.size, c.size, c.padding) for c in columns]
-        return _Tiles(rows, columns, parts, [self.evaluator.compute(part, 0) for part in parts])
+        return _TileRows(rows, columns, parts, [self.evaluator.compute(part, 0) for part in parts])
 
-    def _lines(self, tiles: _Tiles, first: Value) -> list[Value]:
+    def _lines(self, tiles: _TileRows, first: Value) -> list[Value]:
         """A register for each row, whose horizontal reduction is the result."""
         return [
             line
@@ -240,7 +240,7 @@ class RowReduction(_ReductionLoops):
             for line in self._lines_of_tile(tiles, self.b.add(first, tiles.rows.start + i * tiles.rows.size))
         ]
 
-    def _lines_of_tile(self, tiles: _Tiles, row: Value | None) -> list[Value]:
+    def _lines_of_tile(self, tiles: _TileRows, row: Value | None) -> list[Value]:
         whole = tiles.parts[0]
         if self.products:
             whole = replace(whole, cols=whole.cols // self.products)

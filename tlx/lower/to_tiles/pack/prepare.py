@@ -43,7 +43,7 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow
 from tlx.ir.functions import DuplicateFunction, Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.module import Declaration, Module, UnparsedText
 from tlx.ir.prepared import CONSTANT, PREPARED, block_sizes_name, preparation_name
 from tlx.ir.rewrite import definitions, set_operand, uses
 from tlx.ir.types import I8, I64, ArrayType, PointerType, Type
@@ -271,7 +271,7 @@ class PreparedArguments:
         b.ret()
         sizes = ", ".join(f"i64 {size}" for size in self.sizes.values())
         constant = " ".join(filter(None, (linkage, "constant", str(ArrayType(len(self.sizes), I64)))))
-        module.append(Raw(f"\n\n@{block_sizes_name(function.name)} = {constant} [{sizes}], align 8"))
+        module.append(UnparsedText(f"\n\n@{block_sizes_name(function.name)} = {constant} [{sizes}], align 8"))
 
     @property
     def preparation(self) -> str:

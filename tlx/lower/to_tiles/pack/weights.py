@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.diagnostics import Span, size_text
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.module import Module, Raw
+from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import parse
 from tlx.ir.rewrite import definitions, underlying_object
 from tlx.ir.types import I8, ArrayType
@@ -174,7 +174,9 @@ class ConstantWeights:
     def _add(self, data: bytes) -> Global:
         name, type_ = self.module.global_names.fresh("tlx.panels"), ArrayType(len(data), I8)
         value = f'c"{_escaped(data)}"' if any(data) else "zeroinitializer"
-        self.module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {type_} {value}, align {CACHE_LINE}"))
+        self.module.append(
+            UnparsedText(f"\n\n@{name} = private unnamed_addr constant {type_} {value}, align {CACHE_LINE}")
+        )
         return Global(self.module.pointer_to(type_), name)
 
 

@@ -18,7 +18,7 @@ def wide(values: Array, type_: str) -> Array:
     return values.astype(WIDE.get(type_, values.dtype))
 
 
-def product_text(a: str, b: str, c: str, d: str, sizes: tuple[int, int, int], size: int) -> str:
+def product_kernel(a: str, b: str, c: str, d: str, sizes: tuple[int, int, int], size: int) -> str:
     m, n, k = sizes
     return f"""
     func @product(%A: memref<{a}x{m}x{k}>, %B: memref<{b}x{k}x{n}>, %C: memref<{c}x{m}x{n}>, %D: memref<{d}x{m}x{n}>)
@@ -59,7 +59,7 @@ def test_mul_add(types: tuple[str, str, str, str], sizes: tuple[int, int, int]) 
     size = 16 if m % 16 == 0 else 8
     a, b, c = random(types[0], (m, k)), random(types[1], (k, n), 1), random(types[2], (m, n), 2)
     d = random(types[3], (m, n), 3)
-    compiled(product_text(*types, sizes, size)).product(a, b, c, d)
+    compiled(product_kernel(*types, sizes, size)).product(a, b, c, d)
     exact = wide(c, types[2])
     exact = exact + wide(a, types[0]).astype(exact.dtype) @ wide(b, types[1]).astype(exact.dtype)
     same(d, exact.astype(DTYPES[types[2]]).astype(DTYPES[types[3]]))
@@ -72,7 +72,7 @@ def test_mul_add(types: tuple[str, str, str, str], sizes: tuple[int, int, int]) 
 def test_mul_add_on_targets(types: tuple[str, str, str, str], target: str) -> None:
     a, b, c = random(types[0], (16, 32)), random(types[1], (32, 16), 1), random(types[2], (16, 16), 2)
     d = random(types[3], (16, 16), 3)
-    compiled(product_text(*types, (16, 16, 32), 16), target).product(a, b, c, d)
+    compiled(product_kernel(*types, (16, 16, 32), 16), target).product(a, b, c, d)
     same(d, wide(c, types[2]) + wide(a, types[0]).astype(wide(c, types[2]).dtype) @ wide(b, types[1]).astype(float))
 
 

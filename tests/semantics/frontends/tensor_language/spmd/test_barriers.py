@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 
 import tlx.frontends.tensor_language as tl
+from tests.semantics.frontends.tensor_language.spmd.item import ITEM
 
-ITEM: Final = """
-    %l = subgroup_local_id : i32
-    %s = subgroup_linear_id : i32
-    %size = subgroup_size : i32
-    %b = mul %s, %size : i32
-    %g = add %b, %l : i32
-    %i = cast %g : index
-"""
 WORK_GROUPS: Final = [(16, 16, 1), (16, 64, 1), (8, 16, 4), (1, 8, 2), (32, 64, 2)]
 TARGETS: Final = ("generic", "avx2", "native")
 

@@ -8,17 +8,9 @@ import numpy as np
 import pytest
 
 import tlx.frontends.tensor_language as tl
+from tests.semantics.frontends.tensor_language.spmd.item import ITEM
 from tlx.frontends.tensor_language.runtime.arguments import dtype_of
 from tlx.frontends.tensor_language.types import NUMBERS
-
-ITEM: Final = """
-    %l = subgroup_local_id : i32
-    %s = subgroup_linear_id : i32
-    %size = subgroup_size : i32
-    %b = mul %s, %size : i32
-    %g = add %b, %l : i32
-    %i = cast %g : index
-"""
 
 
 def test_the_last_of_several_stores_to_one_element_wins() -> None:

@@ -329,7 +329,7 @@ def test_did_you_mean() -> None:
         with pytest.raises(TlxError, match=f"did you mean '{right}'"):
             k.atomic_add(1, k.I, 0, scope=wrong)
     with pytest.raises(
-        TlxError, match="alloca: got an unexpected keyword argument 'alignmnt': did you mean 'alignment'"
+        TlxError, match="alloca: got an unexpected keyword argument 'alignmnt'; did you mean 'alignment'"
     ):
         k.alloca("memref<f32x4,local>", alignmnt=64)
     with pytest.raises(TlxError, match="gemm: missing a required argument: 'a'"):
@@ -389,5 +389,5 @@ def test_trees_are_checked_before_they_are_compiled() -> None:
         k.axpby(1.0, k.x, 0.0, k.x)
     (axpby,) = (i for i in k.function.body.instructions if isinstance(i, Axpby))
     axpby.transpose = "T"  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(tl.ProgramError, match="Axpby: transpose must be 'n' or 't', got 'T': did you mean 't'"):
+    with pytest.raises(tl.ProgramError, match="Axpby: transpose must be 'n' or 't', got 'T'; did you mean 't'"):
         tl.compile(Program([k.function]))

@@ -131,7 +131,7 @@ TREES: Final[dict[str, tuple[Program, str]]] = {
     ),
     "modifier": (
         instruction_in(Axpby(alpha=Name("f"), a=Name("A"), beta=Name("f"), b=Name("A"), transpose=cast("Any", "T"))),
-        "Axpby: transpose must be 'n' or 't', got 'T': did you mean 't'?",
+        "Axpby: transpose must be 'n' or 't', got 'T'; did you mean 't'?",
     ),
     "coopmatrix of bool": (
         instruction_in(

@@ -25,7 +25,7 @@ INSTRUCTIONS = [
     ("%x = «arith.add» %a, %b : f32", "'arith.add' is a spelling of version 1: write 'add'"),
     ("%x = «arith.not» %a : bool", "'arith.not' is a spelling of version 1: write 'not'"),
     ("%x = «math.native_exp» %a : f32", "'math.native_exp' is a spelling of version 1: write 'native_exp'"),
-    ("%x = «math.foo» %a : f32", "unknown instruction 'math.foo': did you mean 'for'?"),
+    ("%x = «math.foo» %a : f32", "unknown instruction 'math.foo'; did you mean 'for'?"),
     ("«hadamard_product» %a, %A, %B, %b, %C", "'hadamard_product' is a spelling of version 1: write 'hadamard'"),
     ("«hadamard_product».atomic %a", "'hadamard_product' is a spelling of version 1: write 'hadamard'"),
     ("%x = «group_size»", "'group_size' is a spelling of version 1: write 'num_groups.x'"),
@@ -108,8 +108,8 @@ INSTRUCTIONS = [
         "expected an offset (an integer or %name), found ':': sizes that are found by themselves are of version 1",
     ),
     # Names of instructions, results, modifiers.
-    ("«stor» %a, %A[]", "unknown instruction 'stor': did you mean 'store'?"),
-    ("%x = «lod» %A[] : f32", "unknown instruction 'lod': did you mean 'load'?"),
+    ("«stor» %a, %A[]", "unknown instruction 'stor'; did you mean 'store'?"),
+    ("%x = «lod» %A[] : f32", "unknown instruction 'lod'; did you mean 'load'?"),
     ("%x = «zzzzzzzz» %A", "unknown instruction 'zzzzzzzz'"),
     (f"«{'z' * 1000}» %A", f"unknown instruction '{'z' * 40}...'"),
     ("«%x =» store %a, %A[]", "'store' gives no value: remove '%x ='"),
@@ -128,7 +128,7 @@ INSTRUCTIONS = [
     ("barrier.local«.global»", "'.global' is misplaced or repeated: write 'barrier[.global][.local]'"),
     (
         "axpby«.atmic» %a, %A, %b, %B",
-        "unknown modifier '.atmic' of 'axpby' (known: .atomic, .n, .t): did you mean '.atomic'?",
+        "unknown modifier '.atmic' of 'axpby' (known: .atomic, .n, .t); did you mean '.atomic'?",
     ),
     (
         "%x = cooperative_matrix_load«.device» %A[%i,%i] : coopmatrix<f32x4x4,matrix_a>",
@@ -180,13 +180,16 @@ INSTRUCTIONS = [
     # Attributes.
     (
         "%x = alloca {«aligment»=4} : memref<f32,local>",
-        "unknown attribute 'aligment' (did you mean 'alignment'?): names of other attributes are written in quotes",
+        (
+            "unknown attribute 'aligment' (known: alignment, shape_gcd, stride_gcd, subgroup_size, unroll, "
+            "work_group_size; names of others are written in quotes); did you mean 'alignment'?"
+        ),
     ),
     (
         "%x = alloca {«colour»=4} : memref<f32,local>",
         (
             "unknown attribute 'colour' (known: alignment, shape_gcd, stride_gcd, subgroup_size, unroll, "
-            "work_group_size): names of other attributes are written in quotes"
+            "work_group_size; names of others are written in quotes)"
         ),
     ),
     (
@@ -267,7 +270,7 @@ FUNCTIONS = [
     ("func @f() {\n  if %a {\n  }\n«}»\n  barrier\n}", _TOO_MANY),
     ("func @f() {\n  %b = neg %a : f32 «}»\n  %c = neg %a : f32\n}", _TOO_MANY),
     ("func @f() {\n  barrier «}» .local\n}", _TOO_MANY),
-    ("func @f() {}\n«fun» @g() {}", "expected 'func', found 'fun': did you mean 'func'?"),
+    ("func @f() {}\n«fun» @g() {}", "expected 'func', found 'fun'; did you mean 'func'?"),
     ("«kernel» @f() {}", "expected 'func', found 'kernel': instructions belong in functions"),
     ("«%x» = neg %a : f32", "expected 'func', found '%x': instructions belong in functions"),
     ("«gemm»", "expected 'func', found 'gemm': instructions belong in functions"),
@@ -302,10 +305,10 @@ func @f(%a: f33, %A: memref<f32x4>) {
         errors_of(text).render()
         == """\
 k.tl:1:13: error: expected a type (bool, i8, i16, i32, i64, index, bf16, f16, f32, f64, c32, c64, memref, group or \
-coopmatrix), found 'f33': did you mean 'f32'?
+coopmatrix), found 'f33'; did you mean 'f32'?
 func @f(%a: f33, %A: memref<f32x4>) {
             ^~~
-k.tl:2:10: error: unknown instruction 'ad': did you mean 'add'?
+k.tl:2:10: error: unknown instruction 'ad'; did you mean 'add'?
     %x = ad %a, %a : f32
          ^~
 k.tl:3:15: error: expected the upper bound of 'for' (%name), found '5': write '%c = constant 5 : index' before it, \
@@ -315,7 +318,7 @@ with the type it needs, and use %c
 k.tl:4:25: error: expected ',' or ']', found ':'
         %y = load %A[%i : f32
                         ^
-k.tl:5:9: error: unknown instruction 'stor': did you mean 'store'?
+k.tl:5:9: error: unknown instruction 'stor'; did you mean 'store'?
         stor %y, %A[%i]
         ^~~~
 k.tl:7:16: error: expected ',' and the second operand of 'add', found the end of the line
@@ -336,7 +339,7 @@ k.tl:8:11: note: opened here
 def test_the_region_of_a_misspelt_instruction_is_read() -> None:
     text = "func @f() { fro %i=%a,%b { %x = foobarbaz } attributes {unroll=1} %y = quuxquux }"
     actual = [e.message for e in errors_of(text).errors]
-    assert [m.split(":")[0] for m in actual] == [
+    assert [m.split(";")[0] for m in actual] == [
         "unknown instruction 'fro'",
         "unknown instruction 'foobarbaz'",
         "unknown instruction 'quuxquux'",
@@ -400,7 +403,7 @@ def test_misspelt_names_are_suggested(std: Standard) -> None:
     text = f"func @f(%alpha: f32, %A: memref<f32x4>, %n: index) {{ store %alhpa, %A[%n]{old} store %b, %A[%n]{old} }}"
     with pytest.raises(ProgramError) as caught:
         check_program(parse(text, std=std))
-    first = "%alhpa is not defined here: did you mean '%alpha'?"
+    first = "%alhpa is not defined here; did you mean '%alpha'?"
     assert [e.message for e in caught.value.errors] == [
         first,
         "%b is not defined here: define it above, in this or an enclosing region",

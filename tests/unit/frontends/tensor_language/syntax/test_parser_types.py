@@ -64,14 +64,14 @@ def test_the_spelling_of_a_type_parses_to_it(_text: str, type_: Type) -> None:
 NUMBER_TYPES = "i8, i16, i32, i64, index, bf16, f16, f32, f64, c32 or c64"
 ALL_TYPES = "bool, i8, i16, i32, i64, index, bf16, f16, f32, f64, c32, c64, memref, group or coopmatrix"
 ERRORS = [
-    ("f33", "f33", f"expected a type ({ALL_TYPES}), found 'f33': did you mean 'f32'?"),
+    ("f33", "f33", f"expected a type ({ALL_TYPES}), found 'f33'; did you mean 'f32'?"),
     ("i1", "i1", f"expected a type ({ALL_TYPES}), found 'i1': the boolean type is 'bool'"),
     ("void", "void", f"expected a type ({ALL_TYPES}), found 'void': no value has type 'void'"),
     ("4", "4", f"expected a type ({ALL_TYPES}), found '4'"),
     ("memref", ")", "expected '<' after 'memref', found ')'"),
     ("memref<bool>", "bool", f"expected a number type ({NUMBER_TYPES}), found 'bool'"),
     ("memref<memref<f32>>", "memref<f32>>", f"expected a number type ({NUMBER_TYPES}), found 'memref'"),
-    ("memref<f32xMxN>", "f32xMxN", f"expected a number type ({NUMBER_TYPES}), found 'f32xMxN': did you mean 'f32'?"),
+    ("memref<f32xMxN>", "f32xMxN", f"expected a number type ({NUMBER_TYPES}), found 'f32xMxN'; did you mean 'f32'?"),
     ("memref<f32x%n>", "%n>", "expected a size (an integer or '?'), found '%n': sizes of types are known, or '?'"),
     ("memref<f32x4.0>", "4.0>", "expected a size (an integer or '?'), found '4.0'"),
     ("memref<f32x4,strided<1,>>", ">>", "expected a stride (an integer or '?'), found '>'"),
@@ -107,7 +107,7 @@ ERRORS = [
     (
         "coopmatrix<f32x4x4,matrix_c>",
         "matrix_c",
-        "expected 'matrix_a', 'matrix_b' or 'matrix_acc', found 'matrix_c': did you mean 'matrix_acc'?",
+        "expected 'matrix_a', 'matrix_b' or 'matrix_acc', found 'matrix_c'; did you mean 'matrix_acc'?",
     ),
     ("coopmatrix<f32x4x4>", ">", "expected ',' and the use of the matrix, found '>'"),
 ]

@@ -26,7 +26,7 @@ from tlx.ir.types import I64, FloatType, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter, NodeValues
 from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
-from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch, expression_parameters
+from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer, expression_parameters
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.emit.tiles import tile as tile_type
@@ -56,7 +56,7 @@ class TileEpilogue:
     pointers: Sequence[Value]
     scalars: Sequence[Value]
     consume: Callable[[ResultTile, Value], None]
-    tile: Buffer | None = None
+    tile: ScratchBuffer | None = None
 
     @classmethod
     def of(cls, function: GemmFunction, consume: Callable[[ResultTile, Value], None]) -> TileEpilogue | None:
@@ -269,7 +269,7 @@ class PartialReduction:
     lanes: int
     to: MatrixView
     base: Value
-    memory: Buffer = field(default_factory=Buffer)
+    memory: ScratchBuffer = field(default_factory=ScratchBuffer)
 
     @classmethod
     def of(cls, function: GemmFunction) -> PartialReduction | None:

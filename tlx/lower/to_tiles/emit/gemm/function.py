@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from tlx.ir.builder import LoopState
-from tlx.ir.module import Raw
+from tlx.ir.module import UnparsedText
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I8, I64, ArrayType
 from tlx.ir.values import Aggregate, ConstInt, Global, Value
-from tlx.lower.to_tiles.emit.kernel import Buffer, TileRange, arguments_and_tile_range
+from tlx.lower.to_tiles.emit.kernel import ScratchBuffer, TileRange, arguments_and_tile_range
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
@@ -29,7 +29,7 @@ class PartialSums:
     """
 
     view: MatrixView
-    memory: Buffer
+    memory: ScratchBuffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class GemmFunction:
             rhs = b.retype(form, recipe.mma.operand_b if packing.prepacked_b else gemm.b.element)
         rows, columns = row_ranges(gemm, recipe), column_ranges(gemm, recipe)
         view = partial_sums(gemm, recipe.mma.accumulator)
-        sums = PartialSums(view, Buffer(c if c_holds_sums(gemm, recipe.mma.accumulator) else None))
+        sums = PartialSums(view, ScratchBuffer(c if c_holds_sums(gemm, recipe.mma.accumulator) else None))
         return cls(b, gemm, recipe, target, arguments, c, a, rhs, share, rows, columns, sums)
 
     @property
@@ -174,5 +174,5 @@ class SumTerms:
         name = module.global_names.fresh("tlx.offsets")
         type_ = ArrayType(len(offsets), I64)
         value = Aggregate(type_, tuple(ConstInt(I64, offset) for offset in offsets), "[")
-        module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"))
+        module.append(UnparsedText(f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"))
         return Global(module.pointer_to(type_), name)

@@ -48,8 +48,8 @@ from tlx.lower.to_tiles.emit.gemm.operands import Operands
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
 from tlx.lower.to_tiles.emit.gemm.tile_prefetch import VectorTilePrefetch
 from tlx.lower.to_tiles.emit.kernel import (
-    Buffer,
     Scratch,
+    ScratchBuffer,
     expression_parameters,
     loop_over_blocks,
     new_kernel,
@@ -243,7 +243,7 @@ class StreamingLoopNest(LoopNest):
         strip: The sums of a strip.
     """
 
-    strip: Buffer
+    strip: ScratchBuffer
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve the sums of a strip and other buffers."""

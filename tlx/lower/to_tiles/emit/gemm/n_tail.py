@@ -29,7 +29,7 @@ from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.emit.copy import TileCopy, blocked_loop
 from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
-from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
+from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer
 from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, column_tile, convert_tile, tile
 from tlx.lower.to_tiles.select.recipe import PAIR
 from tlx.lower.to_tiles.select.recipe_cost import dot_product_rows, pairs_stay_in_registers
@@ -49,7 +49,7 @@ class DotProductColumns:
 
     function: GemmFunction
     pitch: int
-    rows_of_b: Buffer = field(default_factory=Buffer)
+    rows_of_b: ScratchBuffer = field(default_factory=ScratchBuffer)
 
     def __post_init__(self) -> None:
         self.b, self.gemm, self.target = self.function.b, self.function.gemm, self.function.target
@@ -189,7 +189,7 @@ class PairedColumns:
     """
 
     function: GemmFunction
-    panel: Buffer = field(default_factory=Buffer)
+    panel: ScratchBuffer = field(default_factory=ScratchBuffer)
     lines: list[Value] = field(default_factory=list[Value])
     b_start: Value | None = None
 

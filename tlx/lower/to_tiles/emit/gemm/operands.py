@@ -10,7 +10,7 @@ from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.emit.copy import blocked_loop
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction, KPass, SumTerms
-from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
+from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer
 from tlx.lower.to_tiles.emit.tiles import convert_tile, tile
 from tlx.lower.to_tiles.pack.panels import PackedPanels, PanelLayout, PanelPacker, column_sums, load_vnni, row_sums
 from tlx.lower.to_tiles.prefetch import PrefetchStream
@@ -51,15 +51,15 @@ class Operands:
         packed = recipe.packing.a or recipe.packing.b
         self.interleaves_terms = recipe.mma.unit == "fma" and not packed and gemm.is_interleaved
         self.packs_b = recipe.packing.b and not recipe.packing.prepacked_b
-        self.panel_a, self.panel_b = Buffer(), Buffer()
-        self.sums: Buffer | None = None
+        self.panel_a, self.panel_b = ScratchBuffer(), ScratchBuffer()
+        self.sums: ScratchBuffer | None = None
         self.prepacked: PackedPanels | None = None
         if recipe.packing.prepacked_b:
-            self.panel_b = Buffer(function.rhs)
+            self.panel_b = ScratchBuffer(function.rhs)
             self.prepacked = PackedPanels.of(gemm, recipe)
             if recipe.mma.correction == "columns":
                 sums = b.gep(I8, function.rhs, self.prepacked.sums_at)
-                self.sums = Buffer(b.retype(sums, recipe.mma.accumulator))
+                self.sums = ScratchBuffer(b.retype(sums, recipe.mma.accumulator))
         self._all_panels = self.panel_b, self.sums
 
     # Panels ----------------------------------------------------------------------------------------------------
@@ -117,9 +117,9 @@ class Operands:
         """Set the panels of a range, which follow those of earlier ranges in the panel cache."""
         b, recipe, (panels, sums), ranges = self.b, self.recipe, self._all_panels, self.function.columns
         before = sum(self.at_a_time(other) * other.size for other in ranges[: ranges.index(columns)])
-        self.panel_b = Buffer(b.gep(recipe.mma.operand_b, panels.pointer, self.size_of_panels(before)))
+        self.panel_b = ScratchBuffer(b.gep(recipe.mma.operand_b, panels.pointer, self.size_of_panels(before)))
         if sums is not None and recipe.mma.correction == "columns":
-            self.sums = Buffer(b.gep(recipe.mma.accumulator, sums.pointer, before))
+            self.sums = ScratchBuffer(b.gep(recipe.mma.accumulator, sums.pointer, before))
 
     def pack_b(self, columns: EqualTiles, part: KPass, column: Value, panels: Value) -> None:
         """Pack a block's panels of B."""

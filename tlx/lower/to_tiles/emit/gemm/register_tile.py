@@ -18,7 +18,7 @@ from tlx.lower.to_tiles.emit.gemm.epilogue import PartialReduction, TileEpilogue
 from tlx.lower.to_tiles.emit.gemm.function import CacheBlock, GemmFunction
 from tlx.lower.to_tiles.emit.gemm.n_tail import PairedColumns
 from tlx.lower.to_tiles.emit.gemm.operands import Operands
-from tlx.lower.to_tiles.emit.kernel import Buffer, Scratch
+from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.prefetch import Prefetcher
@@ -181,7 +181,7 @@ class ResultStores:
 
     def __init__(self, function: GemmFunction) -> None:
         self.function = function
-        self.buffer: Buffer | None = None
+        self.buffer: ScratchBuffer | None = None
         self._aligned: Value | None = None
         b, recipe = function.b, function.recipe
         if recipe.stores.nontemporal:
@@ -223,7 +223,7 @@ class ResultStores:
             token = b.typeinfo(b.transpose(token, (1, 0), type_, "c.columns"), type_, "c")
         self._store(function.at(view, base, row, column), token, view.pitch)
 
-    def _store_through(self, buffer: Buffer, block: CacheBlock, sums: Value, row: Value, column: Value) -> None:
+    def _store_through(self, buffer: ScratchBuffer, block: CacheBlock, sums: Value, row: Value, column: Value) -> None:
         """Store a tile to the buffer, and copy it from there a few rows at a time."""
         function, b, c, columns = self.function, self.function.b, self.function.gemm.c, block.columns
         b.tensor_store(buffer.pointer, b.typeinfo(sums, tile(c.element, block.rows.size, columns.size), "sums"))

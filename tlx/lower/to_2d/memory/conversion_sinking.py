@@ -1,4 +1,4 @@
-"""Late widening: a tensor that is only repeated is widened where it is used, so that it needs no memory of its own.
+"""Conversion sinking: a tensor that is only broadcast is converted after the broadcast, and needs no memory of its own.
 
 Rewrite of the scale of a layer norm, which all rows share::
 
@@ -25,8 +25,8 @@ from tlx.ir.tensors.model import FunctionTensors, TensorOp
 from tlx.ir.types import FloatType, VectorType
 
 
-def widen_late(module: Module, function: Function) -> None:
-    """Move `fpext` behind the broadcasts of its result, if it has no other use."""
+def sink_conversions(module: Module, function: Function) -> None:
+    """Move each `fpext` after the broadcasts of its result, if it has no other use."""
     widened = [i for i in function.instructions() if i.opcode == "fpext" and isinstance(i.type, VectorType)]
     if not widened:
         return

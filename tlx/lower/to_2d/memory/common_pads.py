@@ -1,4 +1,4 @@
-"""Equal pads: a tensor that a block pads in the same way several times is padded once.
+"""Common pads: a tensor that a block pads several times in the same way is padded once.
 
 Rewrite of two convolutions of one input, each with a border of its own::
 
