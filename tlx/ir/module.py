@@ -156,7 +156,7 @@ class Module:
     def drop_summary(self) -> None:
         """Remove the summary for ThinLTO, which describes functions as they were; LLVM computes it again."""
         for item in self.items:
-            if isinstance(item, Raw) and "^" in item.text:
+            if isinstance(item, UnparsedText) and "^" in item.text:
                 item.text = _SUMMARY.sub("", item.text)
 
     def append(self, item: Item) -> None:

@@ -445,9 +445,9 @@ class DataflowWriter(RunTimeForms):
 
     def number_in_memory(self, element: Type, number: int) -> str:
         """A scalar read from memory that has this value."""
-        return self._scalar_in_memory(element, Contents(number, number))
+        return self._scalar_in_memory(element, InitialContents(number, number))
 
-    def _scalar_in_memory(self, element: Type, contents: Contents | None) -> str:
+    def _scalar_in_memory(self, element: Type, contents: InitialContents | None) -> str:
         buffer = self.buffer(element, 1, contents)
         buffer.data[:] = True
         name = self.fresh("s")
