@@ -117,6 +117,8 @@ class InferenceSession:
         check_settings(target, settings)
         self._model = model if isinstance(model, Model) else read_model(model)
         self._precision = precision
+        if precision == BFLOAT16:
+            settings.setdefault("bf16_intermediates", "float")
         self._settings = {"target": target, **settings}
         graph = self._model.graph
         self._constants = {name: np.asarray(array) for name, array in (constants or {}).items()}
