@@ -1,1 +1,2 @@
-"""Problems replaced by cheaper ones: transposed products, row sums, split fp16, fused rows, bfloat in float."""
+"""Problems replaced by cheaper ones: transposed products, row sums, split fp16, fused rows, bfloat in float,
+scalars for constants."""
