@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
+from tlx.ir.rewrite import remove_dead
+from tlx.ir.tensors.calls import is_tensor_call
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -52,6 +54,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     functions = [function for function in module.functions if not is_kernel(module, function)]
     for function in functions:
         raise_vectors(module, function)
+        remove_dead(function, (i for i in function.instructions() if is_tensor_call(i)))
         merge_equal_pads(function)
         contract_packed_operands(module, function, context.target_of(module, function))
         if context.target.grid is not None:
