@@ -1,1 +1,1 @@
-"""Problems replaced by cheaper ones: transposed products, row sums, split fp16, fused rows, floats for bfloat, ..."""
+"""Problems replaced by cheaper ones: transposed products, row sums, split fp16, fused rows, bfloat in float."""
