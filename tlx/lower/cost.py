@@ -291,14 +291,18 @@ class RegisterTileProblem:
 
 
 _KIND_OF_TILE: Final = 0.005
-"""The share of the cycles by which another kind of tile makes a choice worse.
+"""The share of a product's cycles that each further kind of tile adds.
 
-Each kind is code of its own, with its epilogue, and estimates do not tell such tiles apart: 128x3136x256 is 8x3 and 8x2
-registers instead of 9x3, 8x3, 9x2 and 8x2, in half the instructions and 0.4 % more cycles."""
+Each kind has code of its own, with its epilogue, and estimates hardly tell such tiles apart: 512x784x256 has tiles of
+8x3 and 8x2 registers instead of 9x3, 8x3, 9x2 and 8x2, which are half the code and take 0.4 % more cycles.
+"""
 
 
 def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *, spare: int = 0) -> tuple[int, int]:
-    """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free."""
+    """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free.
+
+    Tiles of fewer kinds are preferred; see `_KIND_OF_TILE`.
+    """
 
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile

@@ -67,8 +67,8 @@ def _propagate_shapes(function: Function, shapes: TileShapes) -> TileShapes:
         groups = [group for group in groups if any(value.name not in shapes for value in group)]
         for group in groups:
             shape = next((shapes[value.name] for value in group if value.name in shapes), None)
-            for value in group if shape else ():
-                if value.name not in shapes:
+            for value in group:
+                if shape is not None and value.name not in shapes:
                     shapes[value.name] = scalar_of(value.type), shape[1], shape[2]
                     changed = True
     return shapes

@@ -234,7 +234,7 @@ def test_constants_that_are_one_number_are_not_passed() -> None:
 def test_constants_that_differ_in_one_late_element_are_weights() -> None:
     w = np.zeros((100, 100), "f4")
     w[-1, -1] = 1
-    text = tlx.jax.lower(lambda x: x @ w, np.ones((2, 100), "f4"))
+    text = tlx.jax.lower(lambda x: x @ w, np.ones((2, 100), "f4"))  # pyright: ignore[reportUnknownLambdaType]
     assert '"tlx-constant" %constant' in text
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tlx.ir.values import ConstFloat, Keyword, Value
+from tlx.ir.values import ConstFloat, Keyword
 from tlx.lower.to_tiles.expression import Expression, Node, ScalarLeaf, SplatLeaf
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Gemm
@@ -35,12 +35,9 @@ def share_constants(matches: Sequence[Match]) -> None:
 
 def _without_number(node: Node) -> Node:
     """The node, without its number if it is a float."""
-    return replace(node, value=Keyword(node.element, "undef")) if _constant(node) is not None else node
-
-
-def _constant(node: Node) -> Value | None:
-    """The float that a node is."""
-    return node.value if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat) else None
+    if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat):
+        return replace(node, value=Keyword(node.element, "undef"))
+    return node
 
 
 def _pass_constants(match: Match, epilogue: Expression, numbers: Sequence[int]) -> None:
