@@ -290,25 +290,14 @@ class RegisterTileProblem:
         return -(-self.n // self.lanes)
 
 
-_KIND_OF_TILE: Final = 0.005
-"""The share of a product's cycles that each further kind of tile adds.
-
-Each kind has code of its own, with its epilogue, and estimates hardly tell such tiles apart: 512x784x256 has tiles of
-8x3 and 8x2 registers instead of 9x3, 8x3, 9x2 and 8x2, which are half the code and take 0.4 % more cycles.
-"""
-
-
 def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *, spare: int = 0) -> tuple[int, int]:
-    """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free.
-
-    Tiles of fewer kinds are preferred; see `_KIND_OF_TILE`.
-    """
+    """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free."""
 
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
         cycles += _by_columns(shape, core, mr)
-        cycles *= 1 + _KIND_OF_TILE * (_kinds_of_tiles(shape, mr, nv) - 1)
+        cycles *= 1 + core.costs.tile_kind * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
         cycles = randomized_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
         return cycles, -(mr * nv), abs(mr - 8), nv
