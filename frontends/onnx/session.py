@@ -103,7 +103,8 @@ class InferenceSession:
             shapes: Shapes of inputs, for extents that the model does not fix.
             constants: Inputs whose value never changes: they are no longer passed, and the model is compiled for them.
             precision: Element type in which products and convolutions of float32 read their operands: `float32`, or
-                `bfloat16`, which is faster on a machine that multiplies it; sums are in float32.
+                `bfloat16`, which is faster on a machine that multiplies it; sums are in float32. Then
+                `bf16_intermediates` is `float` by default.
             lazy: Whether to compile at the first call even if all shapes are known.
             target: The machine to aim at, which must be this one.
             **settings: As for `tlx.compile`: `threads="openmp"`, `cache=True`, ...
@@ -117,6 +118,8 @@ class InferenceSession:
         check_settings(target, settings)
         self._model = model if isinstance(model, Model) else read_model(model)
         self._precision = precision
+        if precision == BFLOAT16:
+            settings.setdefault("bf16_intermediates", "float")
         self._settings = {"target": target, **settings}
         graph = self._model.graph
         self._constants = {name: np.asarray(array) for name, array in (constants or {}).items()}

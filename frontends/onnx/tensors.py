@@ -105,6 +105,7 @@ class Tensors:
         self._packed: dict[int, Array] = {}
         self._values: dict[object, tuple[Array, Value]] = {}
         self._rounded: dict[int, tuple[Tensor, Tensor]] = {}
+        self._joined: dict[int, tuple[Tensor, Sequence[Tensor], int]] = {}
 
     # Operands --------------------------------------------------------------------------------------------------
 
@@ -171,11 +172,18 @@ class Tensors:
         if x.dtype != np.float32 or self.precision != BFLOAT16:
             return x
         if id(x) not in self._rounded:
-            self._rounded[id(x)] = (x, self.convert(x, bfloat_dtype("float32")))
+            self._rounded[id(x)] = (x, self._as_bfloat(x))
         result = self._rounded[id(x)][1]
         if isinstance(result, np.ndarray) and id(x) in self._names:
             self.name(result, self._names[id(x)][1])
         return result
+
+    def _as_bfloat(self, x: Tensor) -> Tensor:
+        """A float32 tensor in bfloat16; of a concatenation, the parts, so that what computes them stores bfloat16."""
+        if id(x) in self._joined:
+            _, parts, axis = self._joined[id(x)]
+            return self.concatenate([self.rounded(part) for part in parts], axis)
+        return self.convert(x, bfloat_dtype("float32"))
 
     @contextmanager
     def region(self) -> Generator[None]:
@@ -425,7 +433,9 @@ class Tensors:
             return filled[0]
         if all(isinstance(part, np.ndarray) for part in filled):
             return np.concatenate(cast("list[Array]", filled), axis)
-        return self.graph.concatenate([self.value(part) for part in filled], axis)
+        result = self.graph.concatenate([self.value(part) for part in filled], axis)
+        self._joined[id(result)] = (result, filled, axis)
+        return result
 
     def expand(self, x: Tensor, *axes: int) -> Tensor:
         """New dimensions of extent 1 at some places of the result."""

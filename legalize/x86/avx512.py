@@ -17,7 +17,7 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
-from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes, swapped
+from tlx.target.hardware import Caches, CoreModel, Dot, FloatInstructions, KernelCosts, PairRounding, Permutes, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ TARGET: Final = Target(
     finish=saturate_in_float,
     vector_bytes=64,
     registers=32,
+    core=CoreModel(costs=KernelCosts(tile_kind=0.003)),
     dots=(
         Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", vdpbf16ps, slower=_SLOW),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avx512vnni", vpdpbusd),

@@ -297,11 +297,20 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
         cycles += _by_columns(shape, core, mr)
+        cycles *= 1 + core.costs.tile_kind * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
         cycles = randomized_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
         return cycles, -(mr * nv), abs(mr - 8), nv
 
     return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare, elements=shape.elements), key=key)
+
+
+def _kinds_of_tiles(shape: RegisterTileProblem, mr: int, nv: int) -> int:
+    """Number of kinds of tiles, by their rows, their registers a row, and whether the last register is padded."""
+    row_tiles, panels = -(-shape.m // mr), -(-shape.vectors // nv)
+    wider = shape.vectors % panels
+    is_padded = shape.n % shape.lanes > 0 and panels - wider > 1
+    return (1 + (shape.m % row_tiles > 0)) * (1 + (wider > 0) + is_padded)
 
 
 def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:

@@ -16,7 +16,7 @@ Rewrite, 2x32 accumulator with 16 lanes:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -60,24 +60,28 @@ def value_shapes(function: Function, tensors: FunctionTensors) -> TileShapes:
 
 def _propagate_shapes(function: Function, shapes: TileShapes) -> TileShapes:
     """Propagate shapes through phis, casts and arithmetic, in both directions."""
+    groups = list(_vectors_of_one_shape(function))
     changed = True
     while changed:
         changed = False
-        for instruction in function.instructions():
-            if instruction.opcode != "phi" and ElementwiseOp.of(instruction) is None:
-                continue
-            names = [o.name for o in instruction.operands if isinstance(o, Local) and _is_vector(o.type)]
-            group = [*names, *([instruction.result] if instruction.result and _is_vector(instruction.type) else [])]
-            shape = next((shapes[n] for n in group if n in shapes), None)
-            for value in [*instruction.operands, *([instruction.value] if instruction.result else [])]:
-                if shape and isinstance(value, Local) and _is_vector(value.type) and value.name not in shapes:
+        groups = [group for group in groups if any(value.name not in shapes for value in group)]
+        for group in groups:
+            shape = next((shapes[value.name] for value in group if value.name in shapes), None)
+            for value in group:
+                if shape is not None and value.name not in shapes:
                     shapes[value.name] = scalar_of(value.type), shape[1], shape[2]
                     changed = True
     return shapes
 
 
-def _is_vector(type_: Type) -> bool:
-    return isinstance(type_, VectorType)
+def _vectors_of_one_shape(function: Function) -> Iterator[list[Local]]:
+    """The vectors that each phi, cast and elementwise instruction reads, and the one that it defines."""
+    for instruction in function.instructions():
+        if instruction.opcode == "phi" or ElementwiseOp.of(instruction) is not None:
+            values = [*instruction.operands, *([instruction.value] if instruction.result else [])]
+            vectors = [value for value in values if isinstance(value, Local) and isinstance(value.type, VectorType)]
+            if len(vectors) > 1:
+                yield vectors
 
 
 def lanes_of_bits(target: Target, bits: int) -> int:

@@ -27,9 +27,12 @@ from typing import Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
+from tlx.ir.rewrite import remove_dead
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.debug_values import drop_debug_values
+from tlx.ir.types import VectorType
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -43,6 +46,9 @@ from tlx.lower.to_2d.memory.conversion_sinking import sink_conversions
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import rewrite
+
+_EFFECTS: Final = frozenset({"volatile", "atomic"})
+"""Flags of loads that are not removed."""
 
 
 def to_2d(module: Module, context: LoweringContext) -> None:
@@ -60,6 +66,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     functions = [function for function in module.functions if not is_kernel(module, function)]
     for function in functions:
         raise_vectors(module, function)
+        remove_dead(function, filter(_is_removable, function.instructions()))
         merge_equal_pads(function)
         contract_packed_operands(module, function, context.target_of(module, function))
         if context.target.grid is not None:
@@ -88,6 +95,12 @@ def _check_is_no_coroutine(module: Module, function: Function) -> None:
         if is_tensor_call(instruction):
             message = f"@{function.name} is a coroutine, which cannot have tensors: move them to a function it calls"
             raise LoweringError(message, instruction.span)
+
+
+def _is_removable(instruction: Instruction) -> bool:
+    """Whether an instruction is removed if nothing uses its result: what it reads is not stored for it then."""
+    is_load = instruction.opcode == "load" and not _EFFECTS.intersection(instruction.flags)
+    return is_tensor_call(instruction) or (is_load and isinstance(instruction.type, VectorType))
 
 
 def _facts(module: Module, function: Function, context: LoweringContext) -> Facts:

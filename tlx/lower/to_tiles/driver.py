@@ -43,6 +43,7 @@ from tlx.lower.to_tiles.parallel.worksharing import (
 from tlx.lower.to_tiles.problem import Gemm, Operand
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
+from tlx.lower.to_tiles.rewrite.shared_constants import share_constants
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.sharing import share_kernels
 from tlx.lower.to_tiles.versions import multiversion_nests
@@ -106,6 +107,7 @@ class _FunctionLowering:
             self._analyse()
         if kernels.context.options.bf16_intermediates == "float":
             self._keep_floats()
+        share_constants(self.matches)
         self.calls: dict[int, list[Instruction]] = defaultdict(list)
 
     def _analyse(self) -> None:

@@ -1,17 +1,46 @@
-; `!tlx.short` on a function of floats, whose result is rounded to bfloat, reaches the kernels: an error of 2^-14 is enough.
+; With --bf16-intermediates=float, a function that the program computes in float has an error of 2^-14 where its result is
+; only multiplied before the product is rounded to bfloat. A factor of a sum, or of a float, keeps the accuracy of float.
 ;
-; RUN: tlx-lower %s -o - --target=avx512 --stop-after=to-2d | FileCheck %s
-; RUN: tlx-lower %s -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
-; RUN: tlx-lower %s -o /dev/null --target=avx512 --check
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --bf16-intermediates=float | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=EXACT
+; RUN: tlx-lower %s -o /dev/null --target=avx512 --bf16-intermediates=float --check
 
-; CHECK: call <{{[0-9]+}} x float> @llvm.tensor.exp2.{{[^,]*}}), !tlx.short !{}
-; CHECK: call <{{[0-9]+}} x float> @llvm.tensor.sigmoid.{{[^,]*}}){{$}}
-define void @f(ptr noalias %y, ptr noalias %z, ptr %x) {
-  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <3 x i32> <i32 2, i32 6, i32 32>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> <i32 0, i32 8, i32 40>)
-  %p = call <384 x float> @llvm.tensor.exp2(token %t), !tlx.short !{}
-  %n = fptrunc <384 x float> %p to <384 x bfloat>
-  store <384 x bfloat> %n, ptr %y
-  %s = call <384 x float> @llvm.tensor.sigmoid(token %t)
-  store <384 x float> %s, ptr %z
+; CHECK: define internal void @tlx.map.1x64.bf16(
+; CHECK: @llvm.tensor.sigmoid.v64f32(token %{{[^,]*}}), !tlx.short !{}{{$}}
+; CHECK: define internal void @tlx.map.1x64.bf16.1(
+; CHECK: @llvm.tensor.sigmoid.v64f32(token %{{[^,]*}}){{$}}
+; CHECK: define internal void @tlx.map.1x64.f32(
+; CHECK: @llvm.tensor.sigmoid.v64f32(token %{{[^,]*}}){{$}}
+; EXACT-NOT: !tlx.short
+
+define void @factor(ptr %x, ptr noalias %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <64 x float> @llvm.tensor.tovector(token %t)
+  %s = call <64 x float> @llvm.tensor.sigmoid(token %t)
+  %p = fmul <64 x float> %v, %s
+  %r = fptrunc <64 x float> %p to <64 x bfloat>
+  %u = call token @llvm.tensor.typeinfo(<64 x bfloat> %r, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %u, <1 x i32> zeroinitializer)
+  ret void
+}
+
+define void @sum(ptr %x, ptr noalias %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <64 x float> @llvm.tensor.tovector(token %t)
+  %s = call <64 x float> @llvm.tensor.sigmoid(token %t)
+  %p = fadd <64 x float> %v, %s
+  %r = fptrunc <64 x float> %p to <64 x bfloat>
+  %u = call token @llvm.tensor.typeinfo(<64 x bfloat> %r, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %u, <1 x i32> zeroinitializer)
+  ret void
+}
+
+define void @float(ptr %x, ptr noalias %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <64 x float> @llvm.tensor.tovector(token %t)
+  %s = call <64 x float> @llvm.tensor.sigmoid(token %t)
+  %p = fmul <64 x float> %v, %s
+  %u = call token @llvm.tensor.typeinfo(<64 x float> %p, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %u, <1 x i32> zeroinitializer)
   ret void
 }

@@ -13,7 +13,7 @@
 ; CHECK: pack.end:
 ; CHECK-NOT: malloc
 ; CHECK: define internal void @[[K]].pack.part(ptr noalias %panels, ptr %b, i64 %row, i64 %row.end, i64 %column, i64 %column.end)
-; CHECK: icmp slt i64 %column, {{[0-9]+}}
+; CHECK: icmp slt i64 %column, %column.end
 ; CHECK: %jp = phi i64
 ; CHECK: define internal void @[[K]].part.1(
 ; CHECK-NOT: malloc
@@ -30,7 +30,7 @@
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].thread, {{.*}}, i32 %team, i32 0)
 ; CHECK: serial:
 ; CHECK-NEXT: %[[OWN:.*]] = call noalias ptr @malloc(
-; CHECK: call void @[[K]].part({{.*}}, i64 0, i64 228, i64 0, i64 43, ptr %{{.*}}, i64 0)
+; CHECK: call void @[[K]].part({{.*}}, i64 0, i64 {{[0-9]+}}, i64 0, i64 {{[0-9]+}}, ptr %{{.*}}, i64 0)
 ; CHECK-NEXT: call void @free(ptr %[[OWN]])
 ; CHECK: define internal void @[[K]].packer.share(
 ; CHECK: call void @[[K]].pack.part(

@@ -88,6 +88,24 @@ def test_bfloat_products() -> None:
     assert 0 < np.abs(exact - rounded).max() < 0.05
 
 
+def test_concatenations_are_rounded_in_parts() -> None:
+    """What a product reads of a concatenation is stored as bfloat by what computes the parts."""
+    nodes = [
+        helper.make_node("Sigmoid", ["x"], ["s"]),
+        helper.make_node("Mul", ["x", "s"], ["silu"]),
+        helper.make_node("Concat", ["silu", "y"], ["joined"], axis=1),
+        helper.make_node("MatMul", ["joined", "w"], ["r"]),
+    ]
+    x, y, w = (RNG.normal(size=shape).astype(np.float32) for shape in ((8, 16), (8, 32), (48, 4)))
+    file = graph(nodes, {"x": x, "y": y}, ["r"], 13, {"w": w})
+    text = tlx.onnx.lower(file, precision="bfloat16")
+    assert "fptrunc <128 x float>" in text
+    assert "fptrunc <384 x float>" not in text
+    result = InferenceSession(file, precision="bfloat16").run(["r"], {"x": x, "y": y})[0]
+    rounded = [a.astype(ml_dtypes.bfloat16).astype(np.float32) for a in (x / (1 + np.exp(-x)), y, w)]
+    np.testing.assert_allclose(result, np.concatenate(rounded[:2], 1) @ rounded[2], rtol=0.02, atol=0.02)
+
+
 def test_the_evaluator_agrees() -> None:
     session = InferenceSession(two_layers(), shapes={"x": (3, 4)})
     x = RNG.normal(size=(3, 4)).astype(np.float32)

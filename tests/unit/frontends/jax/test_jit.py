@@ -231,6 +231,13 @@ def test_constants_that_are_one_number_are_not_passed() -> None:
     assert "tlx-constant" not in text
 
 
+def test_constants_that_differ_in_one_late_element_are_weights() -> None:
+    w = np.zeros((100, 100), "f4")
+    w[-1, -1] = 1
+    text = tlx.jax.lower(lambda x: x @ w, np.ones((2, 100), "f4"))  # pyright: ignore[reportUnknownLambdaType]
+    assert '"tlx-constant" %constant' in text
+
+
 def test_donation_beside_constants() -> None:
     w = np.arange(256, dtype="f4").reshape(16, 16)
     unused = np.ones(3, "f4")

@@ -8,7 +8,8 @@ Leaves are extended once, intermediate results are floats, and the result is rou
     3 fmul 0, 2      bfloat                5 fmul 1, 4     float       6 fptrunc 5   bfloat
 
 A function whose result is only multiplied and divided until it is rounded is computed with an error of 2^-14, as
-functions of bfloat are. A sum may cancel, as one of GELU and a residual does: its operands have the accuracy of float.
+functions of bfloat are, also if the program computes it in float. A sum may cancel, as one of GELU and a residual does:
+its operands have the accuracy of float.
 
 In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where the sum needs the accuracy of float, the error of the sigmoid is
 relative to 1, as the error of 1 + tanh u in float is. Where an error of 2^-14 is allowed, results below the normal
@@ -73,9 +74,32 @@ def in_float(expression: Expression) -> tuple[Expression, str]:
     """The expression with bfloat operations in float, and the operations that are no longer rounded to bfloat."""
     unrounded = _unrounded(expression.nodes)
     if not unrounded:
-        return expression, ""
+        return _with_short_functions(expression), ""
     names = ", ".join(_name(expression.nodes[number]) for number in unrounded)
-    return _Widening(expression).result(), names
+    return _with_short_functions(_Widening(expression).result()), names
+
+
+def _with_short_functions(expression: Expression) -> Expression:
+    """The expression with an error of 2^-14 in functions of float that are factors of a result rounded to bfloat."""
+    nodes = expression.nodes
+    factors = [0.0] * len(nodes)
+    factors[-1] = 1.0 if _name(nodes[-1]) == "fptrunc" and nodes[-1].element == BFLOAT else math.inf
+    for number, node in reversed(list(enumerate(nodes))):
+        if isinstance(node, (InstructionNode, UnaryNode)):
+            passes_on = node is nodes[-1] or (node.element == FLOAT and _name(node) in _PASS_ERRORS_ON)
+            for operand in node.operands:
+                factors[operand] += factors[number] if passes_on else math.inf
+    return replace(expression, nodes=tuple(map(_shortened, nodes, factors)))
+
+
+def _shortened(node: Node, error_factor: float) -> Node:
+    """A function with an error of 2^-14 if its error is part of a rounded result's at most twice; else the node."""
+    name = _name(node).removeprefix("llvm.")
+    if node.element != FLOAT or name not in MATH_INTRINSICS or error_factor > _MOST_USES_OF_SHORT:
+        return node
+    if isinstance(node, UnaryNode):
+        return replace(node, accuracy=replace(node.accuracy, short=True))
+    return UnaryNode(FLOAT, name, node.operands, Accuracy(short=True)) if isinstance(node, InstructionNode) else node
 
 
 def _unrounded(nodes: Sequence[Node]) -> list[int]:
@@ -195,7 +219,7 @@ class _Widening:
             self.floats[number] = self._as_is(node.operands[0])
         elif _is_widened(node):
             scaled = self._scaled_half(node)
-            self.floats[number] = self._node(self._widened(number, node)) if scaled is None else scaled
+            self.floats[number] = self._node(self._widened(node)) if scaled is None else scaled
         elif _name(node) == "bitcast":
             self.same[number] = self._node(replace(node, operands=(self._as_is(node.operands[0]),)))
         elif _name(node) == "fpext" and node.element == FLOAT and self._is_bfloat(node.operands[0]):
@@ -203,11 +227,8 @@ class _Widening:
         else:
             self.same[number] = self._node(replace(node, operands=self._operands(node)))
 
-    def _widened(self, number: int, node: InstructionNode | UnaryNode) -> Node:
-        name = _name(node).removeprefix("llvm.")
-        if name in MATH_INTRINSICS and self.error_factors[number] <= _MOST_USES_OF_SHORT:
-            return UnaryNode(FLOAT, name, self._operands(node), Accuracy(short=True))
-        if isinstance(node, InstructionNode) and name in _CONTRACTED:
+    def _widened(self, node: InstructionNode | UnaryNode) -> Node:
+        if isinstance(node, InstructionNode) and _name(node) in _CONTRACTED:
             flags = tuple(dict.fromkeys((*node.operation.flags, "contract")))
             return InstructionNode(FLOAT, replace(node.operation, flags=flags), self._operands(node))
         return replace(node, element=FLOAT, operands=self._operands(node))
