@@ -16,8 +16,8 @@ from tlx.legalize.riscv import features as riscv
 from tlx.legalize.x86 import avx2
 from tlx.legalize.x86.avx512 import PERMUTES
 from tlx.legalize.x86.features import PROCESSORS
-from tlx.target.hardware import VectorRegisters
 from tlx.target.target import Target
+from tlx.target.variants import VectorRegisters
 
 TARGET: Final = Target(
     name="generic",

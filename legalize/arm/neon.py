@@ -16,7 +16,7 @@ from tlx.legalize.arm import TRIPLES
 from tlx.legalize.arm.features import DETECT, LINUX_NAMES
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
-from tlx.target.hardware import Dot, swapped
+from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tlx.ir.module import Raw
 from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
-from tlx.target.hardware import CompilerVersions
+from tlx.target.instructions.compilers import CompilerVersions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
-from tlx.target.hardware import Dot, swapped
+from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, VectorType
 from tlx.legalize.hexagon import TRIPLES
-from tlx.target.hardware import Caches, CoreModel, Dot, swapped
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:

@@ -17,8 +17,11 @@ from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, ESTIMATES, F16, F64, F64_WIDE, TF32, NvidiaOperations
 from tlx.legalize.nvidia.tensor_copies import TensorMemoryAccelerator
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, FP8_GROUPS, TF32_GROUP
+from tlx.target.costs.blocks import BlockCosts, LoopFusionLimits
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
-from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
+from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(

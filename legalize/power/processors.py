@@ -11,7 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tlx.target.hardware import Caches, CoreModel, KernelCosts, KernelLimits, Processor
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.kernels import KernelCosts
+from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.memory import Caches
+from tlx.target.variants import Processor
 
 POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
 _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")

@@ -13,7 +13,8 @@ from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.power import TRIPLES
 from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
-from tlx.target.hardware import Dot, HalfConversions, swapped
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import HalfConversions
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tlx.ir.builder import Builder
     from tlx.ir.values import Value
-    from tlx.target.hardware import DotEmitter, Sign
+    from tlx.target.instructions.dots import DotEmitter, Sign
 
 _WORDS: Final = VectorType(4, I32)
 _HALFWORDS: Final = VectorType(8, I16)

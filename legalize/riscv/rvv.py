@@ -30,8 +30,13 @@ from tlx.ir.values import Keyword, const_int
 from tlx.legalize.riscv import TRIPLES
 from tlx.legalize.riscv.features import DETECT
 from tlx.legalize.riscv.host import detect_features
-from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, HalfConversions, Processor, swapped
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import HalfConversions
 from tlx.target.target import Target
+from tlx.target.variants import Processor
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -27,7 +27,11 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
-from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, KernelLimits, WideningLoads, swapped
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot, WideningLoads, swapped
 from tlx.target.target import Target
 
 if TYPE_CHECKING:

@@ -17,7 +17,10 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
-from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes, swapped
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.functions import FloatInstructions
+from tlx.target.instructions.vectors import PairRounding, Permutes
 from tlx.target.target import Target
 
 if TYPE_CHECKING:

@@ -40,7 +40,9 @@ from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.target.hardware import BlockCosts, CoreModel, randomized_cycles
+from tlx.target.costs.blocks import BlockCosts
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.costs.core import CoreModel
 from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 

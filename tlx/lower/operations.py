@@ -27,7 +27,7 @@ from tlx.ir.module import (
 )
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
 UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)

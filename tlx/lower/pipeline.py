@@ -26,7 +26,7 @@ from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
-from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
+from tlx.target.instructions.compilers import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, find_target, resolve_target
 
 if TYPE_CHECKING:

@@ -1,10 +1,12 @@
 """What a machine can do, as frozen, self-checking data; and which target a name or this CPU means.
 
-hardware     the parts of a target: vector registers, dot products, caches, a core's throughput
-matrix_unit  matrix units, and the operations on tiles that a target implements
-target       Target, and all targets that are installed: those of `tlx.legalize` and of other packages
-discovery    finds the modules of targets without importing them
-system       what the system says of the machine that this process runs on
-host         this machine in terms of targets: its features, its caches, and the best target for it
-lookup       a target by name, with features (`avx2+avxvnni`) and with several versions (`avx2,avx512`)
+instructions  what its instructions compute, and which LLVM compiles them
+costs         what work costs on it: cycles, caches, thresholds
+variants      how machines of one target differ: vector registers, processors
+matrix_unit   matrix units, and the operations on tiles that a target implements
+target        Target, and all targets that are installed: those of `tlx.legalize` and of other packages
+discovery     finds the modules of targets without importing them
+system        what the system says of the machine that this process runs on
+host          this machine in terms of targets: its features, its caches, and the best target for it
+lookup        a target by name, with features (`avx2+avxvnni`) and with several versions (`avx2,avx512`)
 """

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture as canonical_architecture
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.system import cache_entries, cache_sharers, cpuinfo
 from tlx.target.target import Target, normalized_feature, targets
 

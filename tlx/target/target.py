@@ -15,25 +15,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
+from tlx.target.costs.blocks import BlockCosts, LoopFusionLimits
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches, Memory
 from tlx.target.discovery import target_entry_points, target_modules
 from tlx.target.grid_unit import GridUnit
-from tlx.target.hardware import (
-    BlockCosts,
-    Caches,
-    CompilerVersions,
-    CoreModel,
-    Dot,
-    FloatEstimates,
-    FloatInstructions,
-    HalfConversions,
-    LoopFusionLimits,
-    Memory,
-    PairRounding,
-    Permutes,
-    Processor,
-    VectorRegisters,
-)
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot
+from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
+from tlx.target.instructions.vectors import HalfConversions, PairRounding, Permutes
 from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
+from tlx.target.variants import Processor, VectorRegisters
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -15,8 +15,9 @@ from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
 from tlx.legalize.x86.host import detect_features
 from tlx.target import host
+from tlx.target.costs.memory import Caches
 from tlx.target.discovery import host_modules
-from tlx.target.hardware import Caches, Dot
+from tlx.target.instructions.dots import Dot
 from tlx.target.lookup import find_target
 from tlx.target.target import Target, targets
 

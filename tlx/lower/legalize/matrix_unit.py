@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tlx.ir.instructions import Block, Instruction
     from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
     from tlx.lower.context import LoweringContext
-    from tlx.target.hardware import Dot
+    from tlx.target.instructions.dots import Dot
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from tlx.lower.legalize.registers import (
 )
 from tlx.lower.legalize.vnni import RightWithPermutedColumns
 from tlx.lower.operations import MMA_SIGNS
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 

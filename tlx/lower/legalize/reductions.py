@@ -40,7 +40,7 @@ from tlx.lower.legalize.elementwise import with_nan
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import MIN_MAX, emit_combine
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 REDUCE_PREFIX: Final = "reduce."

@@ -72,7 +72,7 @@ from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
 from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients
 from tlx.lower.legalize.math.subnormal_products import subnormal_products
 from tlx.lower.operations import Accuracy, ElementwiseOp
-from tlx.target.hardware import FloatEstimates
+from tlx.target.instructions.functions import FloatEstimates
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")

@@ -96,7 +96,8 @@ from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import recipe_kind
-from tlx.target.hardware import CoreModel, KernelLimits
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.limits import KernelLimits
 from tlx.target.target import Target
 
 L1_LOCALITY: Final = 3

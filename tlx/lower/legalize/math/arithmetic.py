@@ -34,7 +34,7 @@ from tlx.ir.rewrite import split_block
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.lower.operations import FULL_ACCURACY, Accuracy
-from tlx.target.hardware import FloatEstimates, FloatInstructions
+from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
 from tlx.target.target import Target
 
 Operand = Value | float

@@ -20,7 +20,7 @@ from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.contraction.vnni import VnniRows
 from tlx.lower.to_2d.loop_nests import CollapsedDims
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.target.hardware import randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
 
 _MOST_CHAINED: Final = 64
 _MOST_CHAINED_IN_TILES: Final = 256

@@ -35,7 +35,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.copies import load_block, store_block
-from tlx.target.hardware import randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
 
 _MAX_PRODUCTS: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""

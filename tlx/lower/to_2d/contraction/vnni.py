@@ -63,7 +63,9 @@ from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
 from tlx.lower.to_2d.loop_nests import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
-from tlx.target.hardware import BlockCosts, Dot, randomized_cycles
+from tlx.target.costs.blocks import BlockCosts
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 
 VNNI: Final = (0, 2, 1)

@@ -20,7 +20,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.loop_fusion.groups import BlockOperations, LoopGroup
 from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement, Obstacle
 from tlx.lower.to_2d.loop_fusion.splits import Split
-from tlx.target.hardware import LoopFusionLimits
+from tlx.target.costs.blocks import LoopFusionLimits
 from tlx.target.target import Target
 
 _LIVE_AT_ONCE: Final = 2

@@ -95,7 +95,8 @@ from tlx.lower.to_2d.loop_nests import (
     ordered_by_stride,
     without_dims,
 )
-from tlx.target.hardware import BlockCosts, randomized_cycles
+from tlx.target.costs.blocks import BlockCosts
+from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.target import Target
 
 

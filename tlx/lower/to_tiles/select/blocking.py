@@ -50,7 +50,7 @@ from tlx.lower.cost import least_k_unroll, needed_registers
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
-from tlx.target.hardware import randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.target import Target
 
 FEW_PLACES: Final = 4

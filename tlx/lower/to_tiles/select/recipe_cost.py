@@ -30,7 +30,8 @@ from tlx.lower.cost import (
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
-from tlx.target.hardware import Dot, randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 

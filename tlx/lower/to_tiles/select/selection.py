@@ -31,7 +31,7 @@ from tlx.lower.to_tiles.select.recipe import Correction, Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
 from tlx.lower.to_tiles.select.vector import vector_recipe
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 CACHE_SIZE: Final = 4096  # products of a compilation

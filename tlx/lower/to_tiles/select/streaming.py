@@ -29,7 +29,8 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Recipe, Tile
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
-from tlx.target.hardware import Dot, Sign, randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 _MOST_PRODUCTS: Final = 128  # instructions of a step

@@ -41,7 +41,7 @@ from tlx.lower.to_tiles.select.recipe_cost import (
     paired_step_cycles,
     vector_efficiency,
 )
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}

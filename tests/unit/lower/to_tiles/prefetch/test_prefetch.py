@@ -15,7 +15,7 @@ from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target, targets
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))

@@ -15,7 +15,8 @@ from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.hardware import CoreModel, Sign
+from tlx.target.costs.core import CoreModel
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target, targets
 
 TARGETS = targets()
