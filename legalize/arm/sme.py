@@ -21,6 +21,7 @@ from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
 from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.variants import VectorLengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,8 +125,8 @@ TARGET: Final = _of_length(
         compilers=CompilerVersions(19),
         saturates=False,  # LLVM 22 crashes on them in streaming mode
         finish=_finish,
-        at_width=_of_length,
-        widths=(16, 32, 64),
+        derive=_of_length,
+        lengths=VectorLengths((16, 32, 64)),
         dots=(),
         cpus={},
         detect_features=partial(host_vector_length, "sme"),

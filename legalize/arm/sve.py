@@ -23,6 +23,7 @@ from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.target import Target
+from tlx.target.variants import VectorLengths
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -68,9 +69,9 @@ TARGET: Final = _of_length(
         detect=DETECT,
         linux_names=LINUX_NAMES,
         features=("+sve", "+neon", "+fullfp16", "+bf16", "+i8mm"),
-        at_width=_of_length,
+        derive=_of_length,
         vector_bytes=GRANULE_BYTES,
-        widths=(16, 32, 64),
+        lengths=VectorLengths((16, 32, 64)),
         registers=32,
         dots=(
             Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", partial(_dot, "bfdot", BFLOAT), cycles=_CYCLES),

@@ -20,6 +20,7 @@ from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.target import Target
+from tlx.target.variants import VectorLengths
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -44,7 +45,7 @@ TARGET: Final = Target(
     triples=TRIPLES,
     features=("+hvx-length128b", "+v68", "+hvxv68", "+hvx-ieee-fp"),
     vector_bytes=128,
-    width_features=(("hvx-length64b", 64), ("hvx-length128b", 128)),
+    lengths=VectorLengths(features=(("hvx-length64b", 64), ("hvx-length128b", 128))),
     registers=32,
     float_vectors={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS},
     vector_feature="hvx",

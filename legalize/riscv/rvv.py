@@ -36,7 +36,7 @@ from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.vectors import HalfConversions
 from tlx.target.target import Target
-from tlx.target.variants import Processor
+from tlx.target.variants import Processor, VectorLengths
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -108,10 +108,9 @@ TARGET: Final = _of_length(
         detect=DETECT,
         features=tuple(f"+{feature}" for feature in _BASE),
         compilers=CompilerVersions(16, {_HALF: 19, _HALF_ARITHMETIC: 19, _VQDOT: 21}),
-        at_width=_of_length,
+        derive=_of_length,
         vector_bytes=_LEAST_BYTES,
-        widths=(16, 32, 64),
-        width_features=(("zvl128b", 16), ("zvl256b", 32), ("zvl512b", 64)),
+        lengths=VectorLengths((16, 32, 64), features=(("zvl128b", 16), ("zvl256b", 32), ("zvl512b", 64))),
         registers=32,
         dots=(
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, _VQDOT, partial(_vqdot, "vqdot"), cycles=1),

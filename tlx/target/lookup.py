@@ -20,7 +20,7 @@ from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
-from tlx.target.target import Target, target_of_module, targets
+from tlx.target.target import Target, targets, targets_of_module
 
 _ANY_PROCESSOR: Final = "generic"
 """What LLVM calls a processor of which nothing is known, or so begins its name: `generic-rv64`."""
@@ -86,9 +86,10 @@ def find_target(name: str) -> Target:
         from tlx.target.host import native_target
 
         return native_target()
-    target = target_of_module(name) if name in target_modules() else None
-    if target is not None and target.name == name:
-        return target  # without importing the other targets
+    for module in (name, name.rstrip("0123456789")):  # `sve256` is in the module of `sve`
+        found = targets_of_module(module).get(name) if module in target_modules() else None
+        if found is not None:
+            return found  # without importing the other targets
     installed = targets()
     if name not in installed:
         suggestion = did_you_mean(name, ["native", *installed])
@@ -172,7 +173,7 @@ def _for_processor(target: Target, cpu: str, requested: Sequence[str], triple: s
 
 
 def _targets_for(cpu: str, triple: str) -> list[str]:
-    """The targets for a triple whose features a processor has; of targets for several widths, the first."""
+    """The targets for a triple whose features a processor has; of targets for several lengths, the first."""
     from tlx.llvm.codegen import lacking_features
 
     machine = triple or platform.machine()

@@ -25,7 +25,7 @@ from tlx.target.instructions.dots import Dot
 from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
 from tlx.target.instructions.vectors import HalfConversions, PairRounding, Permutes
 from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
-from tlx.target.variants import Processor, VectorRegisters
+from tlx.target.variants import Processor, VectorLengths, VectorRegisters
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -75,10 +75,9 @@ class Target:
 
     Vector registers:
         vector_bytes: Bytes of a vector register.
-        widths: Bytes of a vector register of all machines of the target, where they differ: `--vector-bits`, the
-            processor, or a feature selects one of them.
-        width_features: Features that mean a width, narrowest first: ("zvl256b", 32).
-        at_width: Adapts what follows from the width of vectors and the rate of the core, such as a matrix unit of
+        lengths: The lengths of vectors of its machines, where they differ: `--vector-bits`, the processor, or a feature
+            selects one of them.
+        derive: Derives what follows from the length of vectors and the rate of the core, such as a matrix unit of
             vector registers, after either has changed.
         registers: Vector registers, without those that LLVM needs for itself.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
@@ -162,9 +161,8 @@ class Target:
     finish: Finisher | None = None
 
     vector_bytes: int = 16
-    widths: tuple[int, ...] = ()
-    width_features: tuple[tuple[str, int], ...] = ()
-    at_width: Callable[[Target], Target] | None = None
+    lengths: VectorLengths = field(default_factory=VectorLengths)
+    derive: Callable[[Target], Target] | None = None
     registers: int = 16
     vectors: tuple[VectorRegisters, ...] = ()
     float_vectors: Mapping[str, tuple[str, ...]] | None = None
@@ -257,9 +255,9 @@ class Target:
         fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
             *map(normalized_feature, permutes)
         }
-        for feature, size in self.width_features:
-            if f"+{feature}" in attrs and size not in self._all_widths:
-                raise UsageError(f"feature '+{feature}': {self._has_widths}")
+        for feature, size in self.lengths.features:
+            if f"+{feature}" in attrs and size not in self._sizes:
+                raise UsageError(f"feature '+{feature}': {self._has_lengths}")
         for feature in attrs:
             if feature[0] == "-" and normalized_feature(feature[1:]) in fixed:
                 message = f"feature '{feature}': target {self.name} is for machines with {feature[1:]}"
@@ -290,14 +288,17 @@ class Target:
         target = self._with_optional(processor.features).with_dot_costs(processor.features)
         core = processor.core or target.core
         slower = target.core.products / core.products
+        length = processor.vector_bytes if processor.vector_bytes in target.lengths.sizes else target.vector_bytes
         target = replace(
             target,
             dots=tuple(replace(dot, cycles=dot.cycles * slower) for dot in target.dots),
-            vector_bytes=processor.vector_bytes if processor.vector_bytes in target.widths else target.vector_bytes,
+            vector_bytes=processor.vector_bytes
+            if processor.vector_bytes in target.lengths.sizes
+            else target.vector_bytes,
             caches=processor.caches or target.caches,
             core=core,
         )
-        return _adapted(target)
+        return _derived(target)
 
     def with_decision_seed(self, seed: int) -> Target:
         """The target with a seed that decides on blocks, copies, tiles and the unit in place of the cost model.
@@ -343,10 +344,10 @@ class Target:
         Raises:
             UsageError: The target's vectors have another, fixed width.
         """
-        if bits // 8 in self.widths:
-            return _adapted(replace(self, vector_bytes=bits // 8))
+        if bits // 8 in self.lengths.sizes:
+            return _derived(replace(self, vector_bytes=bits // 8))
         if not self.vectors and bits != self.vector_bytes * 8:
-            raise UsageError(f"vectors of {bits} bits: {self._has_widths}")
+            raise UsageError(f"vectors of {bits} bits: {self._has_lengths}")
         size, registers = bits // 8, self.registers
         if size != self.vector_bytes:
             registers = next((v.registers for v in self.vectors if v.size == size and not v.architectures), registers)
@@ -379,14 +380,27 @@ class Target:
         optional = dict.fromkeys(feature for feature in self.used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
-    @property
-    def _all_widths(self) -> tuple[int, ...]:
-        """Bytes of a vector register, of all machines of the target."""
-        return self.widths or (self.vector_bytes,)
+    def at_other_lengths(self) -> list[Target]:
+        """A target for each of the other lengths of vectors, with the length in its name."""
+        fixed = replace(self.lengths, sizes=())
+        return [
+            replace(
+                self.with_vector_bits(8 * size),
+                name=f"{self.name}{8 * size}",
+                title=f"{self.title}, {8 * size} bits",
+                lengths=fixed,
+            )
+            for size in self.lengths.sizes[1:]
+        ]
 
     @property
-    def _has_widths(self) -> str:
-        return f"target {self.name} has vectors of {', '.join(str(size * 8) for size in self._all_widths)} bits"
+    def _sizes(self) -> tuple[int, ...]:
+        """Bytes of a vector register, of all machines of the target."""
+        return self.lengths.sizes or (self.vector_bytes,)
+
+    @property
+    def _has_lengths(self) -> str:
+        return f"target {self.name} has vectors of {', '.join(str(size * 8) for size in self._sizes)} bits"
 
     @property
     def scalar_floats(self) -> frozenset[str]:
@@ -485,8 +499,8 @@ class Target:
         return tuple(d for d in dots if d.feature in have)
 
 
-def _adapted(target: Target) -> Target:
-    return target.at_width(target) if target.at_width is not None else target
+def _derived(target: Target) -> Target:
+    return target.derive(target) if target.derive is not None else target
 
 
 def normalized_feature(feature: str) -> str:
@@ -512,12 +526,12 @@ def _sized(target: Target, features: Collection[str], architecture: str = "") ->
 
 
 def _following_features(target: Target, changed: Collection[str]) -> Target:
-    """The target with the conversions of half that its features provide, and the width that changed ones mean."""
+    """The target with the conversions of half that its features provide, and the length that changed ones mean."""
     if target.half_conversions is not None:
         target = replace(target, converts_half=f"+{target.half_conversions.feature}" in target.features)
-    for feature, size in target.width_features:
-        if f"+{feature}" in changed and size in target.widths:
-            target = _adapted(replace(target, vector_bytes=size))
+    for feature, size in target.lengths.features:
+        if f"+{feature}" in changed and size in target.lengths.sizes:
+            target = _derived(replace(target, vector_bytes=size))
     return target
 
 
@@ -536,13 +550,10 @@ def targets(machine: str = "") -> dict[str, Target]:
     """
     by_name: dict[str, Target] = {}
     for name in target_modules(machine):
-        target = target_of_module(name)
-        if target is not None and (not machine or target.is_for(machine)):
-            by_name[target.name] = target
+        by_name |= targets_of_module(name)
     for target in _targets_of_packages():
-        if not machine or target.is_for(machine):
-            by_name[target.name] = target
-    return by_name
+        by_name |= _by_name(target)
+    return {name: target for name, target in by_name.items() if not machine or target.is_for(machine)}
 
 
 def _targets_of_packages() -> list[Target]:
@@ -557,7 +568,13 @@ def matrix_emulations() -> list[MatrixEmulation]:
     return [unit.emulation for unit in units if unit.emulation is not None]
 
 
-def target_of_module(name: str) -> Target | None:
-    """The target in one of `target_modules`, None where there is none."""
+@cache
+def targets_of_module(name: str) -> dict[str, Target]:
+    """The targets in one of `target_modules`: none, or one and those for other lengths of its vectors."""
     target = getattr(importlib.import_module(target_modules()[name]), "TARGET", None)
-    return target if isinstance(target, Target) else None
+    return _by_name(target) if isinstance(target, Target) else {}
+
+
+def _by_name(target: Target) -> dict[str, Target]:
+    """A target and those for other lengths of its vectors."""
+    return {each.name: each for each in (target, *target.at_other_lengths())}

@@ -36,12 +36,26 @@ class VectorRegisters:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorLengths:
+    """The lengths of vectors that machines of a target have; code is for one of them.
+
+    Attributes:
+        sizes: Bytes of a vector register, the target's own first; empty where all machines have the target's. Each of
+            the others is a target of its own, too, for several versions in a program: `sve256` besides `sve`.
+        features: Features that mean a length, in bytes, shortest first: ("zvl256b", 32).
+    """
+
+    sizes: tuple[int, ...] = ()
+    features: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Processor:
     """A processor of a target: what `--mcpu` says beside LLVM's scheduling model.
 
     Attributes:
         features: The features it has, in LLVM's spelling; those that the target does not use may be omitted.
-        vector_bytes: Bytes of its vector registers, where the target has several widths; 0 for the target's.
+        vector_bytes: Bytes of its vector registers, where the target has several lengths; 0 for the target's.
         caches: Its caches; None for the target's.
         core: What its core does in a cycle; None for the target's. Dot products are slower, or faster, as its
             multiply-adds are.

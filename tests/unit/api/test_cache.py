@@ -285,10 +285,10 @@ def test_programs_are_part_of_the_key(tmp_path: Path) -> None:
 
 OUTSIDE: Final = """
 from dataclasses import replace
-from tlx.target.lookup import target_of_module
+from tlx.target.lookup import find_target
 def detect():
     return frozenset({})
-TARGET = replace(target_of_module("avx2"), name="outside", detect_features=detect)
+TARGET = replace(find_target("avx2"), name="outside", detect_features=detect)
 """
 PRINT_OUTSIDE_KEYS: Final = """
 from tlx.api.cache_key import cache_key
