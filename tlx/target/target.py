@@ -292,9 +292,7 @@ class Target:
         target = replace(
             target,
             dots=tuple(replace(dot, cycles=dot.cycles * slower) for dot in target.dots),
-            vector_bytes=processor.vector_bytes
-            if processor.vector_bytes in target.lengths.sizes
-            else target.vector_bytes,
+            vector_bytes=length,
             caches=processor.caches or target.caches,
             core=core,
         )
