@@ -11,7 +11,7 @@ from typing import Final
 
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
-from tlx.target.variants import Processor
+from tlx.target.machines import Processor
 
 TWO_PIPES: Final = CoreModel(products=2, loads=2, latency=4, width=4)
 """Neoverse N1."""

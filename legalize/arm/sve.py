@@ -22,8 +22,9 @@ from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
 from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import Detection, VectorLengths
 from tlx.target.target import Target
-from tlx.target.variants import VectorLengths
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -66,8 +67,6 @@ TARGET: Final = _of_length(
         name="sve",
         title="AArch64 with SVE, BF16 and I8MM",
         triples=TRIPLES,
-        detect=DETECT,
-        linux_names=LINUX_NAMES,
         features=("+sve", "+neon", "+fullfp16", "+bf16", "+i8mm"),
         derive=_of_length,
         vector_bytes=GRANULE_BYTES,
@@ -80,14 +79,11 @@ TARGET: Final = _of_length(
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
-        masked_bits=(8, 16, 32, 64),
-        fused=True,
-        converts_half=True,
-        half_arithmetic="sve",
-        rounds=True,
+        instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(8, 16, 32, 64)),
+        narrow_floats=NarrowFloats(converts_half=True, half_arithmetic="sve"),
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,
         cpus=SVE_PROCESSORS,
-        detect_features=partial(host_vector_length, "sve"),
+        detection=Detection(linux_names=LINUX_NAMES, find_features=partial(host_vector_length, "sve"), emit=DETECT),
     )
 )

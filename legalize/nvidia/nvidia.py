@@ -22,6 +22,8 @@ from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
 from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import Processor
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(
@@ -35,6 +37,7 @@ _BLOCKS: Final = BlockCosts(
     copied_element=6,
     split_byte=0.1,  # by another kernel, where the product could read the input in place
     unreduced=0,  # products are reduced by kernels of their own
+    loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
 )
 _GRID: Final = GridUnit(
     operations=NvidiaOperations(),
@@ -73,20 +76,18 @@ TARGET: Final = Target(
     title="NVIDIA GPUs with tensor cores, sm_80 and later",
     triples=TRIPLES,
     compilers=CompilerVersions(15),  # LLVM 14 crashes
-    processor="sm_80",
-    fused=True,
-    rounds=True,
-    converts_half=True,
-    converts_bfloat=True,
-    extremes=True,
-    estimates=ESTIMATES,
+    instructions=VectorInstructions(has_fma=True, has_rounding=True, has_minimum=True, estimates=ESTIMATES),
+    narrow_floats=NarrowFloats(converts_half=True, converts_bfloat=True),
     vector_bytes=16,
     registers=56,
     grid=_GRID,
-    loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
     blocks=_BLOCKS,
-    too_old=tuple(f"sm_{number}" for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75)),
-    grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
+    cpus={
+        **dict.fromkeys(("sm_86", "sm_89", "sm_120"), Processor((), grid=_SMALL)),
+        "sm_90a": Processor((), grid=_HOPPER),
+    },
+    default_cpu="sm_80",
+    unsupported_cpus=tuple(f"sm_{number}" for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75)),
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
     core=CoreModel(products=4, loads=1, latency=4, width=4),
 )

@@ -15,7 +15,7 @@ from tlx.target.costs.core import CoreModel
 from tlx.target.costs.kernels import KernelCosts
 from tlx.target.costs.limits import KernelLimits
 from tlx.target.costs.memory import Caches
-from tlx.target.variants import Processor
+from tlx.target.machines import Processor
 
 POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
 _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")

@@ -34,9 +34,9 @@ from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot, swapped
-from tlx.target.instructions.vectors import HalfConversions
+from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
+from tlx.target.machines import Detection, Processor, VectorLengths
 from tlx.target.target import Target
-from tlx.target.variants import Processor, VectorLengths
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -104,8 +104,6 @@ TARGET: Final = _of_length(
         name="rvv",
         title="RISC-V with the vector extension",
         triples=TRIPLES,
-        detect_features=detect_features,
-        detect=DETECT,
         features=tuple(f"+{feature}" for feature in _BASE),
         compilers=CompilerVersions(16, {_HALF: 19, _HALF_ARITHMETIC: 19, _VQDOT: 21}),
         derive=_of_length,
@@ -118,12 +116,11 @@ TARGET: Final = _of_length(
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, _VQDOT, _vqdotsu, cycles=1),
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, swapped(_vqdotsu), cycles=1),
         ),
-        fused=True,
-        half_conversions=HalfConversions(_HALF),
-        half_arithmetic=_HALF_ARITHMETIC,
-        rounds=True,
+        instructions=VectorInstructions(has_fma=True, has_rounding=True),
+        narrow_floats=NarrowFloats(half_conversions=HalfConversions(_HALF), half_arithmetic=_HALF_ARITHMETIC),
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
         core=CoreModel(products=1, loads=1, latency=5, width=2),
         cpus={"sifive-x280": _X280, "sifive-p670": _P670, "spacemit-x60": _X60},
+        detection=Detection(find_features=detect_features, emit=DETECT),
     )
 )

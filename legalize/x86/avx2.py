@@ -32,6 +32,8 @@ from tlx.target.costs.limits import KernelLimits
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot, WideningLoads, swapped
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import Detection
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -82,7 +84,6 @@ TARGET: Final = Target(
     finish=saturate_in_float,
     vector_bytes=32,
     registers=16,
-    vector_constraint="x",
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnni", partial(_dot, "avx512.vpdpbusd")),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", swapped(partial(_dot, "avx512.vpdpbusd"))),
@@ -94,16 +95,12 @@ TARGET: Final = Target(
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
     ),
-    masked_bits=(32, 64),
-    fused=True,
-    converts_half=True,
-    rounds=True,
+    instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(32, 64), opaque_constraint="x"),
+    narrow_floats=NarrowFloats(converts_half=True),
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
     core=CORE,
     cpus=PROCESSORS,
-    linux_names=LINUX_NAMES,
     requires=("avx2", "fma", "f16c"),
     tiers=((), ("avxvnni",)),
-    detect=emit_detection,
-    detect_features=detect_features,
+    detection=Detection(linux_names=LINUX_NAMES, find_features=detect_features, emit=emit_detection),
 )

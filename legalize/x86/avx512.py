@@ -20,7 +20,8 @@ from tlx.legalize.x86.host import detect_features
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.functions import FloatInstructions
-from tlx.target.instructions.vectors import PairRounding, Permutes
+from tlx.target.instructions.vectors import NarrowFloats, PairRounding, Permutes, VectorInstructions
+from tlx.target.machines import Detection
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -189,31 +190,31 @@ TARGET: Final = Target(
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512vnni", vpdpwssd),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
     ),
-    masked_bits=(8, 16, 32, 64),
-    permutes=PERMUTES,
-    vector_constraint=_CONSTRAINT,
-    fused=True,
-    broadcasts=True,
-    converts_half=True,
-    half_arithmetic="avx512fp16",
-    rounds=True,
-    float_instructions=FloatInstructions(
-        scale=vscalef,
-        reciprocal=vrcp14,
-        fraction=vreduce,
-        exponent=vgetexp,
-        mantissa=partial(vgetmant, _FROM_THREE_QUARTERS),
-        significand=partial(vgetmant, _MAGNITUDE_FROM_ONE),
-        look_up=table_lookup,
-        round_to_bits=vcvtps2dq,
-        multiply_add_up=vfmadd_up,
+    instructions=VectorInstructions(
+        has_fma=True,
+        fma_broadcasts=True,
+        has_rounding=True,
+        masked_bits=(8, 16, 32, 64),
+        permutes=PERMUTES,
+        opaque_constraint=_CONSTRAINT,
+        functions=FloatInstructions(
+            scale=vscalef,
+            reciprocal=vrcp14,
+            fraction=vreduce,
+            exponent=vgetexp,
+            mantissa=partial(vgetmant, _FROM_THREE_QUARTERS),
+            significand=partial(vgetmant, _MAGNITUDE_FROM_ONE),
+            look_up=table_lookup,
+            round_to_bits=vcvtps2dq,
+            multiply_add_up=vfmadd_up,
+        ),
     ),
-    bfloat_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16),
+    narrow_floats=NarrowFloats(
+        converts_half=True, half_arithmetic="avx512fp16", pair_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16)
+    ),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=PROCESSORS,
-    linux_names=LINUX_NAMES,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
-    detect=emit_detection,
-    detect_features=detect_features,
+    detection=Detection(linux_names=LINUX_NAMES, find_features=detect_features, emit=emit_detection),
 )

@@ -115,7 +115,7 @@ def _first(dots: tuple[Dot, ...], types: Types) -> Dot | None:
 
 
 def _fma(target: Target) -> StepEmitter:
-    name = "llvm.fma" if target.fused else "llvm.fmuladd"
+    name = "llvm.fma" if target.instructions.has_fma else "llvm.fmuladd"
     return lambda b, acc, xy: b.call_intrinsic(name, [acc.type], acc.type, [acc, *xy], "acc")
 
 

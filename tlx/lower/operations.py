@@ -54,7 +54,7 @@ _HALF_ARITHMETIC: Final = frozenset(
         *(f"llvm.{n}" for n in "minnum maxnum minimum maximum minimumnum maximumnum".split()),
     ]
 )
-"""Operations that machines with arithmetic on half compute in half: see `Target.half_arithmetic`."""
+"""Operations that machines with arithmetic on half compute in half: see `NarrowFloats.half_arithmetic`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
         if options.fp8_products == "tensor-cores":
             allowed += resolved.grid.fp8_products
             if not resolved.grid.fp8_products:
-                products = f"{resolved.processor} has no products of 8-bit floats"
+                products = f"{resolved.default_cpu} has no products of 8-bit floats"
                 message = f"{products}: they are converted first (--fp8-products=exact)"
                 options.remarks.add("missed", "to-2d", message)
         resolved = replace(resolved, grid=replace(resolved.grid, products=allowed + resolved.grid.products))

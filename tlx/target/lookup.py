@@ -20,7 +20,8 @@ from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
-from tlx.target.target import Target, targets, targets_of_module
+from tlx.target.installed import targets, targets_of_module
+from tlx.target.target import Target
 
 _ANY_PROCESSOR: Final = "generic"
 """What LLVM calls a processor of which nothing is known, or so begins its name: `generic-rv64`."""
@@ -41,7 +42,7 @@ def multiversion(targets: Sequence[Target]) -> Target:
     for first, second in pairwise(ordered):
         if first.name == second.name:
             raise UsageError(f"target '{first.name}' is named twice")
-        if second.detect is None:
+        if second.detection.emit is None:
             raise UsageError(f"target '{second.name}' cannot be one of several: a program cannot detect its machines")
     by_tier = [version for target in ordered for version in _versions_by_tier(target)]
     versions = tuple(replace(version, level=level) for level, version in enumerate(by_tier, 1))

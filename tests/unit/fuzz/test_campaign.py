@@ -32,7 +32,7 @@ from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.worker import Request
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 FLOATS = (HALF, BFLOAT, FLOAT, DOUBLE)
 

@@ -21,10 +21,11 @@ from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.discovery import target_entry_points
 from tlx.target.host import version_for
+from tlx.target.installed import targets
 from tlx.target.instructions.dots import Dot
 from tlx.target.lookup import find_target
 from tlx.target.matrix_unit import MatrixUnit, TileKind, TileOperations
-from tlx.target.target import Target, targets
+from tlx.target.target import Target
 
 
 def _emit(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:

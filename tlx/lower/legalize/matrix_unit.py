@@ -215,7 +215,7 @@ class MatrixLegalizer(VectorLegalizer):
         """Legalise the function in place."""
         super().run()
         for block in self.function.blocks:
-            if block.name in self.moving and self.target.vector_constraint:
+            if block.name in self.moving and self.target.instructions.opaque_constraint:
                 spread_evenly(self.b, block, self.moving[block.name], self.target)
         operations, self._operations = [*self._operations.values()], {}
         for each in operations:

@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFusionLimits:
+    """When stage 1 computes operations in one loop over parts of their results.
+
+    Measured with softmax(Q K') V of 8 to 40000 heads, 8 to 4096 rows, float and bfloat (Zen 5, AVX-512 and AVX2).
+
+    Attributes:
+        cache_share: Least size of a result between the operations, in second-level caches; inside such a loop, in
+            first-level caches.
+        part: Least bytes of the part of a result that an iteration computes: 8 x 8 matrices were slower in one loop.
+        rows: Least rows, or columns, of products that an iteration computes if it reads an operand as a whole.
+        far: Least size of a result in second-level caches for which iterations may read operands as a whole.
+        whole: Most bytes of these operands in second-level caches.
+        saved: Least bytes of results between the operations for each byte of an operand that is read again.
+        seed: Draws the rows that an iteration computes; see `Target.with_decision_seed`.
+    """
+
+    cache_share: float = 1
+    part: int = 2048
+    rows: int = 128
+    far: int = 4
+    whole: int = 4
+    saved: int = 2
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +87,7 @@ class BlockCosts:
         alternative_share: Share of an estimate that an alternative with other copies must stay below, as both
             estimate the cost of packing operands roughly.
         unrolled_window: Elements of a reduction's window up to which they are one tree.
+        loop_fusion: When operations are computed in one loop.
         seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
     """
 
@@ -98,35 +125,10 @@ class BlockCosts:
     sparse_tiles: int = 2
     alternative_share: float = 0.7
     unrolled_window: int = 16
+    loop_fusion: LoopFusionLimits = field(default_factory=LoopFusionLimits)
     seed: int | None = None
 
     @property
     def transposed_element(self) -> float:
         """Cycles to transpose an element of whole tiles."""
         return self.transposed_tile[0] / self.transposed_side**2
-
-
-@dataclass(frozen=True, slots=True)
-class LoopFusionLimits:
-    """When stage 1 computes operations in one loop over parts of their results.
-
-    Measured with softmax(Q K') V of 8 to 40000 heads, 8 to 4096 rows, float and bfloat (Zen 5, AVX-512 and AVX2).
-
-    Attributes:
-        cache_share: Least size of a result between the operations, in second-level caches; inside such a loop, in
-            first-level caches.
-        part: Least bytes of the part of a result that an iteration computes: 8 x 8 matrices were slower in one loop.
-        rows: Least rows, or columns, of products that an iteration computes if it reads an operand as a whole.
-        far: Least size of a result in second-level caches for which iterations may read operands as a whole.
-        whole: Most bytes of these operands in second-level caches.
-        saved: Least bytes of results between the operations for each byte of an operand that is read again.
-        seed: Draws the rows that an iteration computes; see `Target.with_decision_seed`.
-    """
-
-    cache_share: float = 1
-    part: int = 2048
-    rows: int = 128
-    far: int = 4
-    whole: int = 4
-    saved: int = 2
-    seed: int | None = None

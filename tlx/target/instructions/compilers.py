@@ -33,3 +33,26 @@ class CompilerVersions:
     def needed_by(self, features: Collection[str]) -> list[tuple[int, str]]:
         """The versions for features that are on (`+amx-fp16`), with the features."""
         return [(version, name) for name, version in self.features.items() if f"+{name}" in features]
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmBackend:
+    """What LLVM's backend for a target compiles right; TLX emits other code in place of what it does not.
+
+    Attributes:
+        keeps_selected_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
+            and maxima select a constant NaN.
+        has_funnel_shifts: Whether LLVM's `fshl` and `fshr` of i64 are right; else single shifts are used.
+        has_vector_shuffles: Whether LLVM compiles all shuffles of vectors, and vectors of i1, of a program's own
+            functions right; else such functions are compiled without vectors.
+        has_saturating_conversions: Whether LLVM compiles saturating conversions of floats to integers; else they are
+            comparisons.
+        whole_register_bytes: Sizes of vectors for which LLVM accesses a whole register, even beyond the end of an
+            array.
+    """
+
+    keeps_selected_nan: bool = True
+    has_funnel_shifts: bool = True
+    has_vector_shuffles: bool = True
+    has_saturating_conversions: bool = True
+    whole_register_bytes: tuple[int, ...] = ()

@@ -478,7 +478,7 @@ class WideOperands:
     def of(cls, target: Target, problem: DenseConvolution) -> WideOperands | None:
         """The copies that may pay; None if there is nothing to convert, or loads convert."""
         elements = problem.x.element, problem.w.element
-        if not all(map(rounds_sums, elements)) or (HALF in elements and target.converts_half):
+        if not all(map(rounds_sums, elements)) or (HALF in elements and target.narrow_floats.converts_half):
             return None
         if problem.contraction.reduces:
             return None

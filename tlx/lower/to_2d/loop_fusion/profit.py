@@ -71,8 +71,8 @@ def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, nest
         nested: Whether the block is the body of such a loop.
     """
     caches = target.caches
-    shared = target.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
-    search = _Search(block, _Limits(target.loop_fusion, shared, caches.l2), remarks)
+    shared = target.blocks.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
+    search = _Search(block, _Limits(target.blocks.loop_fusion, shared, caches.l2), remarks)
     return sorted(search.loops(), key=_rank)
 
 

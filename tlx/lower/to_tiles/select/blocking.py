@@ -275,7 +275,7 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
 
 def elements_of_a(target: Target, accumulator: Type) -> int:
     """Elements of a row of A, or groups of them for dot products, that a load brings for sums of this type."""
-    return target.vector_bytes * 8 // bits_of(accumulator) if target.multiplies_by_lane else 1
+    return target.vector_bytes * 8 // bits_of(accumulator) if target.instructions.fma_takes_lane else 1
 
 
 def elements_by_lane(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int]) -> int:

@@ -286,7 +286,7 @@ def _why_pack_b(product: _Product, lanes: int) -> str:
 def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tuple[int, int]) -> bool:
     """Whether B is read so rarely that converting it at each use is cheaper than packing it."""
     rows, lanes = tile
-    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.narrow_floats.converts_half
     whole = gemm.n % lanes == 0  # loading a part of a register takes more than one instruction
     times = target.core.limits.widened_uses if whole else 1
     fits = reads_b_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
@@ -297,7 +297,7 @@ def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B can be read unpacked, or converted as it is read by at most two row tiles."""
     if not reads_b_unpacked(gemm, target, accumulator, bits_of(gemm.b.element) // 8):
         return False
-    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.narrow_floats.converts_half
     return gemm.b.element == accumulator or (converted and gemm.m <= target.registers // 2)
 
 
@@ -394,7 +394,7 @@ def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -
     reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     known = gemm.a.element == accumulator or packs_a
     stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target)
-    return gemm.is_float and target.fused and gemm.k >= PAIR and reads and known and stores
+    return gemm.is_float and target.instructions.has_fma and gemm.k >= PAIR and reads and known and stores
 
 
 def _register_tile_cycles(gemm: Gemm, target: Target, columns: int, lanes: int) -> float:

@@ -16,7 +16,8 @@ from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
 from tlx.target.costs.memory import Caches
-from tlx.target.target import Target, targets
+from tlx.target.installed import targets
+from tlx.target.target import Target
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 

@@ -14,7 +14,7 @@ from tlx.lower.to_tiles.select.recipe_cost import cost, recipe_dot
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Memory
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 CORE = CoreModel()
 

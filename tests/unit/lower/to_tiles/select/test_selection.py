@@ -16,8 +16,9 @@ from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.costs.core import CoreModel
+from tlx.target.installed import targets
 from tlx.target.instructions.dots import Sign
-from tlx.target.target import Target, targets
+from tlx.target.target import Target
 
 TARGETS = targets()
 TYPES: list[tuple[Type, Type]] = [
