@@ -17,7 +17,7 @@ from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, ESTIMATES, F16, F64, F64_WIDE, TF32, NvidiaOperations
 from tlx.legalize.nvidia.tensor_copies import TensorMemoryAccelerator
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, FP8_GROUPS, TF32_GROUP
-from tlx.target.costs.blocks import BlockCosts, LoopFusionLimits
+from tlx.target.costs.blocks import BlockCosts, ConvolutionCosts, CopyCosts, LoopFusionLimits
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
@@ -27,17 +27,26 @@ from tlx.target.machines import Processor
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(
-    near=1 << 40,  # blocks run at once: no slices of operands, one after the other
-    line=0,
-    copied_input=(1 << 40, 1 << 40),
-    repeated=0,  # products read overlapping windows in place
-    crowded_row=0,
-    transposed_tile=(0, 0),  # operands are read in either order
-    copied_row=(12, 10),
-    copied_element=6,
-    split_byte=0.1,  # by another kernel, where the product could read the input in place
-    unreduced=0,  # products are reduced by kernels of their own
-    loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
+    resident_bytes=1 << 40,  # blocks run at once: no slices of operands, one after the other
+    strided_lhs_cycles=0,
+    max_repeated_bytes=0,  # products read overlapping windows in place
+    set_conflict_product_cycles=0,
+    unreduced_factor=0,  # products are reduced by kernels of their own
+    copies=CopyCosts(
+        row_cycles=12,
+        row_register_cycles=10,
+        element_cycles=6,
+        tile_cycles=0,  # operands are read in either order
+        narrow_tile_cycles=0,
+    ),
+    convolutions=ConvolutionCosts(
+        whole_input_bytes=1 << 40,
+        input_part_bytes=1 << 40,
+        split_byte_cycles=0.1,  # by another kernel, where the product could read the input in place
+    ),
+    loop_fusion=LoopFusionLimits(
+        cache_share=0, min_part_bytes=0, min_rows=1 << 30, max_operand_share=0
+    ),  # by batches: one kernel for attention
 )
 _GRID: Final = GridUnit(
     operations=NvidiaOperations(),

@@ -28,7 +28,7 @@ from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
 from tlx.target.costs.core import CoreModel
-from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.limits import KernelLimits, KLoopLimits
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot, WideningLoads, swapped
@@ -73,7 +73,7 @@ _NE_CONVERT: Final = WideningLoads(
     lanes=(4, 8),
 )
 
-CORE: Final = CoreModel(latency=5, limits=KernelLimits(least_k_unroll=4))
+CORE: Final = CoreModel(latency=5, limits=KernelLimits(k_loop=KLoopLimits(min_unroll=4)))
 
 TARGET: Final = Target(
     name="avx2",

@@ -34,7 +34,7 @@ _VECTOR_BYTES: Final = (16, 32, 64, 128)
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
-"""Values of `BlockCosts.near` and `BlockCosts.crowded_pixels` from which a decision seed draws."""
+"""Values of `resident_bytes` and `set_conflict_pitch_bytes` in `BlockCosts` from which a decision seed draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +230,17 @@ class Target:
         fusion = LoopFusionLimits(0, 1, 1, 0, 1 << 20, 0, seed) if seed % 2 else self.blocks.loop_fusion
         blocks = replace(
             self.blocks,
-            call=0,
-            reduced=(0, 0),
-            horizontal_reduction=0,
-            phase=0,
-            near=near,
-            copied_input=(near, near),
-            crowded_pixels=pixels,
+            call_cycles=0,
+            reductions=replace(self.blocks.reductions, vector_cycles=0, far_vector_cycles=0),
+            horizontal_reduction_cycles=0,
+            convolutions=replace(
+                self.blocks.convolutions,
+                phase_element_cycles=0,
+                whole_input_bytes=near,
+                input_part_bytes=near,
+                set_conflict_pitch_bytes=pixels,
+            ),
+            resident_bytes=near,
             loop_fusion=fusion,
             seed=seed,
         )

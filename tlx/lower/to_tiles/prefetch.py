@@ -196,7 +196,7 @@ def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """
     several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
     is_small = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
-    few_panels = recipe.tile.mr * recipe.tile.nr > target.core.limits.prefetch_rows * recipe.blocks.nc
+    few_panels = recipe.tile.mr * recipe.tile.nr > target.core.limits.prefetch.panel_rows * recipe.blocks.nc
     too_many_lines = recipe.blocks.nc < gemm.n and few_panels
     is_profitable = several and not (recipe.packing.a or is_small or too_many_lines)
     return is_profitable and _is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
@@ -221,7 +221,7 @@ def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     if (
         not _is_single_product(gemm, recipe)
         or a + b + c <= l2
-        or recipe.blocks.kc // recipe.tile.kstep < target.core.limits.prefetch_part * recipe.tile.mr
+        or recipe.blocks.kc // recipe.tile.kstep < target.core.limits.prefetch.min_part_steps * recipe.tile.mr
     ):
         return ""
     if not _has_issue_slots(recipe, target.core):
@@ -242,7 +242,7 @@ def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe, limits: KernelLimits) -> b
     Otherwise B is cached when the remaining row tiles read it.
     """
     ranges = row_ranges(gemm, recipe)
-    several = sum(rows.count for rows in ranges) >= limits.prefetch_piece
+    several = sum(rows.count for rows in ranges) >= limits.prefetch.min_piece_steps
     return several and all(rows.count <= recipe.blocks.mc // rows.size for rows in ranges)
 
 
@@ -255,7 +255,7 @@ def pieces_per_part(recipe: Recipe, steps: int, rows: int, limits: KernelLimits)
         rows: Rows of A that use a panel.
         limits: The machine's limits.
     """
-    return max(1, min(-(-steps // rows), steps // (limits.prefetch_piece * recipe.tile.mr)))
+    return max(1, min(-(-steps // rows), steps // (limits.prefetch.min_piece_steps * recipe.tile.mr)))
 
 
 def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:

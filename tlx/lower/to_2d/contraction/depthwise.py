@@ -126,12 +126,13 @@ def _places(c: Contraction) -> Iterator[tuple[int, int]]:
 def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
     """The estimated cycles of a blocking."""
     vectors = choice.rows.extent * -(-choice.cols.extent // unit.lanes)
-    product, transposed, load, factor = unit.costs.depthwise
+    costs = unit.costs.depthwise
     is_transposed = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
-    each = product + (transposed if is_transposed else 0) - load * _shared(choice)
-    factors = choice.rows.extent * factor if choice.rows.strides[LHS] else 0
+    each = costs.product_cycles + (costs.transposed_cycles if is_transposed else 0)
+    each -= costs.split_load_cycles * _shared(choice)
+    factors = choice.rows.extent * costs.factor_cycles if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
-    cycles = blocks * (unit.costs.call + (vectors * each + factors) * len(choice.places))
+    cycles = blocks * (unit.costs.call_cycles + (vectors * each + factors) * len(choice.places))
     return randomized_cycles(unit.costs.seed, cycles, choice)
 
 

@@ -196,10 +196,15 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     if strategy.is_whole:
         return cycles
     costs = target.blocks
-    each = costs.reduced[strategy.count * bytes_of(element) > costs.near]
+    is_near = strategy.count * bytes_of(element) <= costs.resident_bytes
+    each = costs.reductions.vector_cycles if is_near else costs.reductions.far_vector_cycles
     results = math.prod(axis.extent for axis in strategy.axes)
-    cycles += costs.call + strategy.count / _lanes(target, element) * each + results * costs.horizontal_reduction
-    return cycles if strategy.contraction.reduces else cycles * costs.unreduced
+    cycles += (
+        costs.call_cycles
+        + strategy.count / _lanes(target, element) * each
+        + results * costs.horizontal_reduction_cycles
+    )
+    return cycles if strategy.contraction.reduces else cycles * costs.unreduced_factor
 
 
 def compute_unit(target: Target, contraction: Contraction, element: Type) -> ComputeUnit:
@@ -367,10 +372,10 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
         return
     for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_rows)):
         size = whole.block_bytes(column)
-        if size <= unit.costs.near or len(run.dims) > 1 or not whole.is_reused(column):
+        if size <= unit.costs.resident_bytes or len(run.dims) > 1 or not whole.is_reused(column):
             continue
         sizes = [s for s in range(granule, run.extent, granule) if run.extent % s == 0]
-        near = [s for s in sizes if size * s // run.extent <= unit.costs.near]
+        near = [s for s in sizes if size * s // run.extent <= unit.costs.resident_bytes]
         if near:
             extent, strides = run.extent, run.strides
             inner = CollapsedDims((LoopDim(near[-1], strides),))

@@ -403,8 +403,7 @@ class VnniRows:
         """The estimated cycles to copy `rows` rows of such columns, of which a register holds `lanes`."""
         registers = ragged_columns(columns, lanes)
         lines = max(len(gather.loads) for _, gather in self.gathers(registers[0], lanes * self.width))
-        written, merged = costs.interleaved
-        each = max(written, merged * lines)
+        each = max(costs.copies.interleaved_store_cycles, costs.copies.interleaved_line_cycles * lines)
         cycles = rows / self.width * sum(register.count for register in registers) * each
         return randomized_cycles(costs.seed, cycles, self, rows, columns)
 

@@ -260,7 +260,7 @@ class InputLayout(ABC):
     def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy."""
         element = self.problem.x.element
-        permutes = target.vector_bytes == target.blocks.register and target.can_permute(bits_of(element))
+        permutes = target.vector_bytes == target.blocks.register_bytes and target.can_permute(bits_of(element))
         return copy_cycles(self.dims, element, target, permutes=permutes)
 
 
@@ -293,7 +293,7 @@ def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
     """
     size = bytes_of(problem.x.element)
     interleaved = unit.rows == 0 and size >= _WORD and problem.kernel_positions <= MOST_INTERLEAVED_SUMS
-    crowded = problem.w.dims[1].extent * size % unit.costs.crowded_pixels == 0
+    crowded = problem.w.dims[1].extent * size % unit.costs.convolutions.set_conflict_pitch_bytes == 0
     return unit.target.caches.line // size if interleaved and crowded else 0
 
 
@@ -542,7 +542,7 @@ class _SplitRegions(InputLayout):
         """The estimated cycles to make the copy."""
         size = math.prod(self.extents) * bytes_of(self.problem.x.element)
         is_last = self.problem.channels > 0 and self.problem.x.dims[1].stride == 1
-        return super().cycles(target) + size * is_last * target.blocks.split_byte
+        return super().cycles(target) + size * is_last * target.blocks.convolutions.split_byte_cycles
 
     @property
     def _columns(self) -> int:

@@ -154,7 +154,7 @@ class _Search:
         Products that would read an operand again for each part only join where no loop pays without them: a loop over
         the heads of attention stays apart from the projections, whose columns are heads, too.
         """
-        for whole in (0, self.limits.fusion.whole * self.limits.cache):
+        for whole in (0, self.limits.fusion.max_operand_share * self.limits.cache):
             loop = self._with_limit(root, split, whole)
             if loop is not None:
                 yield loop
@@ -182,13 +182,15 @@ def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:
     """How many parts an iteration computes; None if the loop does not pay."""
     fusion, largest = limits.fusion, group.internal[0]
     if not group.whole_bytes:
-        return 1 if largest // group.parts >= fusion.part else None
-    most_trips = sum(group.internal) // group.whole_bytes // fusion.saved if fusion.saved else group.parts
-    least = max(fusion.rows, -(-group.parts // most_trips)) if most_trips else group.parts
+        return 1 if largest // group.parts >= fusion.min_part_bytes else None
+    most_trips = (
+        sum(group.internal) // group.whole_bytes // fusion.min_bytes_saved if fusion.min_bytes_saved else group.parts
+    )
+    least = max(fusion.min_rows, -(-group.parts // most_trips)) if most_trips else group.parts
     factors = [factor for factor in range(least, group.parts // 2 + 1) if group.parts % factor == 0]
     if factors and fusion.seed is not None:
         return factors[fusion.seed // 2 % len(factors)]
-    if not factors or largest <= fusion.far * limits.cache or group.largest_output > largest // 2:
+    if not factors or largest <= fusion.min_result_share * limits.cache or group.largest_output > largest // 2:
         return None
     fitting = [factor for factor in factors if _working_set(group, factor) <= limits.cache]
     return fitting[-1] if fitting else factors[0]

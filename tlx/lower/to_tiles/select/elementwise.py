@@ -64,7 +64,7 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
     shape = tile_shape(value, target)
     if (
         shape.cols != shape.lanes
-        or len(_row_invariant_leaves(value)) < target.core.limits.steady_leaves
+        or len(_row_invariant_leaves(value)) < target.core.limits.elementwise.shared_leaves
         or problem.streamed_bytes <= target.caches.l2
     ):
         return shape
@@ -84,10 +84,12 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     limits = target.core.limits
-    if len(_row_invariant_leaves(value)) >= limits.steady_leaves and value.rows > 1:
-        tiles = -(-value.rows // max(1, min(limits.chains, target.registers // (value.max_live + 1))))
+    if len(_row_invariant_leaves(value)) >= limits.elementwise.shared_leaves and value.rows > 1:
+        tiles = -(
+            -value.rows // max(1, min(limits.elementwise.max_shared_rows, target.registers // (value.max_live + 1)))
+        )
         return TileShape(-(-value.rows // tiles), lanes, lanes)
-    registers = max(1, min(limits.tile_registers, target.registers // (2 * value.max_live + 1)))
+    registers = max(1, min(limits.elementwise.registers_per_value, target.registers // (2 * value.max_live + 1)))
     if value.cost(target) >= COSTLY:
         registers = min(registers, _costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))

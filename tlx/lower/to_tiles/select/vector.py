@@ -101,8 +101,9 @@ class _Product:
     @property
     def spare(self) -> int:
         """Registers that hold neither operands nor sums."""
-        multiply_add, dot = self.target.core.limits.registers_ahead
-        return int(self.correction == "columns") + (self.dot.temporaries + dot if self.dot else multiply_add)
+        limits = self.target.core.limits.k_loop
+        ahead = self.dot.temporaries + limits.spare_dot_registers if self.dot else limits.spare_registers
+        return int(self.correction == "columns") + ahead
 
     @property
     def operand_a(self) -> Type:
@@ -180,7 +181,7 @@ def vector_recipe(
     has_spare = (
         needed_registers(mr, nv, spare=spare, elements=columns.shape.elements) < target.registers
     )  # else LLVM spills at prefetches
-    steps = target.core.limits.prefetch_steps
+    steps = target.core.limits.prefetch.b_steps
     if _streams_panels(gemm, target) and pack_b:
         steps = min(steps * _STEPS_FROM_FAR, max(steps, target.caches.l1 // _SHARE_FROM_FAR // (width * nr * size)))
     ahead = steps * (has_spare and useful) if knobs.ahead is None else knobs.ahead
@@ -288,7 +289,7 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
     rows, lanes = tile
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.narrow_floats.converts_half
     whole = gemm.n % lanes == 0  # loading a part of a register takes more than one instruction
-    times = target.core.limits.widened_uses if whole else 1
+    times = target.core.limits.packing.max_widening_uses if whole else 1
     fits = reads_b_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
     return converted and fits and gemm.m <= times * rows
 

@@ -153,8 +153,8 @@ def test_panels_from_memory_are_prefetched_within_a_third_of_l1(element: Type, r
     recipe = select(replace(_gemm(rows, 4096, 4096, element, result), packs_per_product=0.0), target)
     step = recipe.tile.kstep * recipe.tile.nr * (2 if element == BFLOAT else 4)
     assert recipe.packing.b
-    assert recipe.prefetch.b_steps >= target.core.limits.prefetch_steps
-    assert recipe.prefetch.b_steps == target.core.limits.prefetch_steps or (
+    assert recipe.prefetch.b_steps >= target.core.limits.prefetch.b_steps
+    assert recipe.prefetch.b_steps == target.core.limits.prefetch.b_steps or (
         recipe.prefetch.b_steps * step <= target.caches.l1 // 3
     )
 
