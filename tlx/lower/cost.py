@@ -89,8 +89,8 @@ class ComputeUnit:
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
         """The fastest unit of a target that multiplies elements of two types and accumulates in a third."""
-        lanes = target.vector_bytes * 8 // max(32, bits_of(element))
-        permutes = target.vector_bytes == target.blocks.register_bytes and target.can_permute(bits_of(lhs))
+        lanes = sum_lanes(target, element)
+        permutes = permutes_copies(target, lhs)
         types = str(lhs), str(rhs)
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
@@ -162,6 +162,16 @@ class ComputeUnit:
         if group == 1:
             row_of_b = packings * (timing.packed_row[_L2] + (timing.masked_row if columns % kind.columns else 0))
         return vectors * steps * (row_tiles * product + lines * row_of_b)
+
+
+def sum_lanes(target: Target, element: Type) -> int:
+    """Sums of an element type that a vector register holds: those of narrow types are wide."""
+    return target.vector_bytes * 8 // max(_WORD_BITS, bits_of(element))
+
+
+def permutes_copies(target: Target, element: Type) -> bool:
+    """Whether one instruction permutes elements in a register of the size for which copies have their costs."""
+    return target.vector_bytes == target.blocks.register_bytes and target.can_permute(bits_of(element))
 
 
 def tile_k_step(k: int, most: int, width: int) -> int:

@@ -1,10 +1,12 @@
 """What a machine can do, as frozen, self-checking data; and which target a name or this CPU means.
 
+target        Target: a machine's capabilities
 instructions  what its instructions compute, and which LLVM compiles them
 costs         what work costs on it: cycles, caches, thresholds
-variants      how machines of one target differ: vector registers, processors
+machines      vector registers, processors, and the detection of features
 matrix_unit   matrix units, and the operations on tiles that a target implements
-target        Target, and all targets that are installed: those of `tlx.legalize` and of other packages
+grid_unit     grids of blocks of threads, and the operations on them
+installed     all targets that are installed: those of `tlx.legalize` and of other packages
 discovery     finds the modules of targets without importing them
 system        what the system says of the machine that this process runs on
 host          this machine in terms of targets: its features, its caches, and the best target for it

@@ -32,9 +32,9 @@ from typing import Final
 
 from tlx.diagnostics import size_text
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.ir.types import Type, bytes_of
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
-from tlx.lower.cost import ComputeUnit
+from tlx.lower.cost import ComputeUnit, sum_lanes
 from tlx.lower.memory.views import NO_ADDRESS
 from tlx.lower.to_2d.contraction.blocking import Blocking, block_loaded_as, blocking_cycles, max_chained_products
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
@@ -201,7 +201,7 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     results = math.prod(axis.extent for axis in strategy.axes)
     cycles += (
         costs.call_cycles
-        + strategy.count / _lanes(target, element) * each
+        + strategy.count / sum_lanes(target, element) * each
         + results * costs.horizontal_reduction_cycles
     )
     return cycles if strategy.contraction.reduces else cycles * costs.unreduced_factor
@@ -211,11 +211,6 @@ def compute_unit(target: Target, contraction: Contraction, element: Type) -> Com
     """The unit that multiplies a contraction with sums of a type."""
     target = replace(target, matrix=None) if contraction.ignore_matrix_unit else target
     return ComputeUnit.of(target, contraction.lhs.element, contraction.rhs.element, element)
-
-
-def _lanes(target: Target, element: Type) -> int:
-    """Number of sums that a vector register holds."""
-    return target.vector_bytes * 8 // max(32, bits_of(element))
 
 
 _WORD: Final = 4

@@ -27,10 +27,10 @@ from typing import ClassVar, Final
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
-from tlx.lower.cost import ComputeUnit
+from tlx.lower.cost import ComputeUnit, permutes_copies
 from tlx.lower.memory.views import StridedDim, TensorView
 from tlx.lower.to_2d.contraction.problem import (
     LHS,
@@ -260,8 +260,7 @@ class InputLayout(ABC):
     def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy."""
         element = self.problem.x.element
-        permutes = target.vector_bytes == target.blocks.register_bytes and target.can_permute(bits_of(element))
-        return copy_cycles(self.dims, element, target, permutes=permutes)
+        return copy_cycles(self.dims, element, target, permutes=permutes_copies(target, element))
 
 
 def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[InputLayout]:

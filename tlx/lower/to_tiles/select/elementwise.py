@@ -151,7 +151,7 @@ def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Ro
     read, written = _traffic(problem)
     moves = read + written
     place = _holding_cache(moves, target)
-    work = _instructions(problem, target) / target.core.products
+    work = value_instructions(problem, target) / target.core.products
     transfer = _transfer_cycles(read, written, place, target)
     return Roofline(moves, place, transfer, work, _has_nontemporal_stores(problem, target))
 
@@ -186,10 +186,10 @@ def _transfer_cycles(read: int, written: int, place: str, target: Target) -> flo
     return (read + written) / (memory.l2_bytes_per_cycle if place == "L2" else memory.bytes_per_cycle)
 
 
-def _instructions(problem: Elementwise | Reduction | RowFusion, target: Target) -> float:
+def value_instructions(problem: Elementwise | Reduction | RowFusion, target: Target) -> float:
     """Instructions on registers, beyond loads and stores."""
     if isinstance(problem, RowFusion):
-        return sum(_instructions(part.problem, target) for part in problem.parts)
+        return sum(value_instructions(part.problem, target) for part in problem.parts)
     value = problem.value
     lanes = value.lanes(target)
     cost = problem.cost(target) if isinstance(problem, Reduction) else value.cost(target)
