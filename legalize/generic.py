@@ -17,8 +17,8 @@ from tlx.legalize.x86 import avx2
 from tlx.legalize.x86.avx512 import PERMUTES
 from tlx.legalize.x86.features import PROCESSORS
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection, VectorRegisters
-from tlx.target.target import Target
+from tlx.target.machines import VectorRegisters
+from tlx.target.target import Detection, Target
 
 TARGET: Final = Target(
     name="generic",

@@ -18,8 +18,7 @@ from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection
-from tlx.target.target import Target
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -23,8 +23,8 @@ from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection, VectorLengths
-from tlx.target.target import Target
+from tlx.target.machines import VectorLengths
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -15,8 +15,7 @@ from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection
-from tlx.target.target import Target
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

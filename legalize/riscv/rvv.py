@@ -35,8 +35,8 @@ from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection, Processor, VectorLengths
-from tlx.target.target import Target
+from tlx.target.machines import Processor, VectorLengths
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -33,8 +33,7 @@ from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot, WideningLoads, swapped
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection
-from tlx.target.target import Target
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

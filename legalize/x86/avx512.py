@@ -21,8 +21,7 @@ from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot, swapped
 from tlx.target.instructions.functions import FloatInstructions
 from tlx.target.instructions.vectors import NarrowFloats, PairRounding, Permutes, VectorInstructions
-from tlx.target.machines import Detection
-from tlx.target.target import Target
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,27 +1,14 @@
-"""The machines of a target: their vector registers, their processors, and how their features are detected."""
+"""The machines of a target: their vector registers, and their processors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
 
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.grid_unit import GridUnit
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-
-if TYPE_CHECKING:
-    from tlx.ir.builder import Builder
-    from tlx.ir.values import Value
-    from tlx.target.target import Target
-
-    class Detector(Protocol):
-        """See `Detection.emit`."""
-
-        def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
-            """Emit code that queries the processor; returns the number of the best version that it supports."""
-            ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +81,3 @@ class Processor:
     caches: Caches | None = None
     core: CoreModel | None = None
     grid: GridUnit | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """How the features of a machine are found, before lowering and when a program runs.
-
-    Attributes:
-        linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
-            punctuation.
-        host_features: Features that LLVM uses, by architecture as the system calls it: `native` adds those that this
-            machine has.
-        features_in_cpuinfo: Finds features, by either name, in a text of /proc/cpuinfo that has no list of them.
-        find_features: Finds features of this machine, by LLVM's names, that /proc/cpuinfo does not list.
-        emit: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
-            (builder, targets, request_permission) -> number; `request_permission` as for `Target.finish`. None if a
-            program cannot find out.
-    """
-
-    linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
-    host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    features_in_cpuinfo: Callable[[str], frozenset[str]] | None = None
-    find_features: Callable[[], frozenset[str]] | None = None
-    emit: Detector | None = None

@@ -16,11 +16,20 @@ from tlx.target.grid_unit import GridUnit
 from tlx.target.instructions.compilers import CompilerVersions, LlvmBackend
 from tlx.target.instructions.dots import Dot
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import Detection, OptionalVectors, Processor, VectorLengths, VectorRegisters
+from tlx.target.machines import OptionalVectors, Processor, VectorLengths, VectorRegisters
 from tlx.target.matrix_unit import MatrixUnit
 
 if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
     from tlx.ir.module import Module
+    from tlx.ir.values import Value
+
+    class Detector(Protocol):
+        """See `Detection.emit`."""
+
+        def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
+            """Emit code that queries the processor; returns the number of the best version that it supports."""
+            ...
 
     class Finisher(Protocol):
         """See `Target.finish`."""
@@ -35,6 +44,29 @@ _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
 """Values of `resident_bytes` and `set_conflict_pitch_bytes` in `BlockCosts` from which a decision seed draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How the features of a machine are found, before lowering and when a program runs.
+
+    Attributes:
+        linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
+            punctuation.
+        host_features: Features that LLVM uses, by architecture as the system calls it: `native` adds those that this
+            machine has.
+        features_in_cpuinfo: Finds features, by either name, in a text of /proc/cpuinfo that has no list of them.
+        find_features: Finds features of this machine, by LLVM's names, that /proc/cpuinfo does not list.
+        emit: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
+            (builder, targets, request_permission) -> number; `request_permission` as for `Target.finish`. None if a
+            program cannot find out.
+    """
+
+    linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    features_in_cpuinfo: Callable[[str], frozenset[str]] | None = None
+    find_features: Callable[[], frozenset[str]] | None = None
+    emit: Detector | None = None
 
 
 @dataclass(frozen=True, slots=True)

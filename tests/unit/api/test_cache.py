@@ -31,8 +31,7 @@ from tlx.lower.remarks import Remarks
 from tlx.target import system
 from tlx.target.installed import targets
 from tlx.target.lookup import find_target
-from tlx.target.machines import Detection
-from tlx.target.target import Target
+from tlx.target.target import Detection, Target
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
 from tlx.tuning.knobs_file import parse_knobs_file
 
@@ -244,7 +243,7 @@ from dataclasses import replace
 from tlx.api.cache_key import cache_key
 from tlx.lower.options import Options
 from tlx.target.lookup import find_target
-from tlx.target.machines import Detection
+from tlx.target.target import Detection
 import plugin.target
 target = replace(find_target("avx2"), detection=Detection(find_features=plugin.target.detect))
 for target in ("avx2", target):
@@ -289,7 +288,7 @@ def test_programs_are_part_of_the_key(tmp_path: Path) -> None:
 OUTSIDE: Final = """
 from dataclasses import replace
 from tlx.target.lookup import find_target
-from tlx.target.machines import Detection
+from tlx.target.target import Detection
 def detect():
     return frozenset({})
 TARGET = replace(find_target("avx2"), name="outside", detection=Detection(find_features=detect))
