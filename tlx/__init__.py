@@ -55,7 +55,7 @@ _HOME = {
     "find_target": "tlx.target.lookup",
     "lower_text": "tlx.lower.pipeline",
     "parse": "tlx.ir.parser.module",
-    "targets": "tlx.target.target",
+    "targets": "tlx.target.installed",
     "validate": "tlx.api.validation",
 }
 
