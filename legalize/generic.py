@@ -16,8 +16,9 @@ from tlx.legalize.riscv import features as riscv
 from tlx.legalize.x86 import avx2
 from tlx.legalize.x86.avx512 import PERMUTES
 from tlx.legalize.x86.features import PROCESSORS
-from tlx.target.hardware import VectorRegisters
-from tlx.target.target import Target
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import VectorRegisters
+from tlx.target.target import Detection, Target
 
 TARGET: Final = Target(
     name="generic",
@@ -25,21 +26,34 @@ TARGET: Final = Target(
     vector_bytes=16,
     registers=16,
     cpus=PROCESSORS,
-    permutes=PERMUTES,
-    vectors=(
-        VectorRegisters(64, 32, "avx512f", masked_bits=(32, 64), fused=True, converts_half=True, rounds=True),
-        VectorRegisters(32, 16, "avx2", masked_bits=(32, 64), rounds=True, core=avx2.CORE),
+    register_files=(
+        VectorRegisters(
+            64,
+            32,
+            "avx512f",
+            instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(32, 64), permutes=PERMUTES),
+            narrow_floats=NarrowFloats(converts_half=True),
+        ),
+        VectorRegisters(
+            32,
+            16,
+            "avx2",
+            instructions=VectorInstructions(has_rounding=True, masked_bits=(32, 64)),
+            core=avx2.CORE,
+        ),
         VectorRegisters(16, 32, "neon", ("aarch64", "aarch64_be")),
         VectorRegisters(16, 64, "vsx", ("powerpc64le",)),
         VectorRegisters(16, 32, "v"),
     ),
-    linux_names=MappingProxyType(arm.LINUX_NAMES | power.LINUX_NAMES),
-    host_features=MappingProxyType(
-        {
-            "aarch64": arm.HOST_FEATURES,
-            "riscv64": riscv.HOST_FEATURES,
-            **dict.fromkeys(("powerpc64le", "powerpc64"), power.HOST_FEATURES),
-        }
+    detection=Detection(
+        linux_names=MappingProxyType(arm.LINUX_NAMES | power.LINUX_NAMES),
+        host_features=MappingProxyType(
+            {
+                "aarch64": arm.HOST_FEATURES,
+                "riscv64": riscv.HOST_FEATURES,
+                **dict.fromkeys(("powerpc64le", "powerpc64"), power.HOST_FEATURES),
+            }
+        ),
+        features_in_cpuinfo=power.features_in_cpuinfo,
     ),
-    features_in_cpuinfo=power.features_in_cpuinfo,
 )

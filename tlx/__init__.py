@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from tlx.lower.options import Options as Options
     from tlx.lower.pipeline import lower_text as lower_text
     from tlx.lower.remarks import Remarks as Remarks
+    from tlx.target.installed import targets as targets
     from tlx.target.lookup import find_target as find_target
     from tlx.target.target import Target as Target
-    from tlx.target.target import targets as targets
 
 __version__ = "0.1.0"
 
@@ -55,7 +55,7 @@ _HOME = {
     "find_target": "tlx.target.lookup",
     "lower_text": "tlx.lower.pipeline",
     "parse": "tlx.ir.parser.module",
-    "targets": "tlx.target.target",
+    "targets": "tlx.target.installed",
     "validate": "tlx.api.validation",
 }
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, VectorType
 from tlx.ir.values import Keyword
-from tlx.target.hardware import Dot
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixUnit, TileKind
 from tlx.target.target import Target
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I16, I32, VectorType
-from tlx.target.hardware import Caches, Dot
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from tlx.diagnostics import UsageError
 from tlx.llvm.loader import RUNTIME_FUNCTIONS, LoadedObject, runtime_object
 from tlx.llvm.verification import escape_nul, upgrade_ir
 from tlx.target.host import best_target, host_caches, native_target
-from tlx.target.target import Target, targets
+from tlx.target.installed import targets
+from tlx.target.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, I64, Type, VectorType, bits_of
 from tlx.ir.values import Keyword, const_int
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, mangled, scalable, to_scalable
-from tlx.target.hardware import Dot
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from tlx.legalize.arm import TRIPLES
 from tlx.legalize.arm.features import DETECT, LINUX_NAMES
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
-from tlx.target.hardware import Dot, swapped
-from tlx.target.target import Target
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -63,10 +64,8 @@ TARGET: Final = _with_tiles(
         name="neon",
         title="AArch64 with Advanced SIMD, BF16 and I8MM",
         triples=TRIPLES,
-        detect=DETECT,
-        linux_names=LINUX_NAMES,
         features=("+neon", "+fullfp16", "+dotprod", "+bf16", "+i8mm"),
-        at_width=_with_tiles,
+        derive=_with_tiles,
         vector_bytes=16,
         registers=_REGISTERS,
         dots=(
@@ -76,14 +75,12 @@ TARGET: Final = _with_tiles(
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
-        fused=True,
-        multiplies_by_lane=True,
-        converts_half=True,
-        half_arithmetic="fullfp16",
-        rounds=True,
+        instructions=VectorInstructions(has_fma=True, fma_takes_lane=True, has_rounding=True),
+        narrow_floats=NarrowFloats(converts_half=True, half_arithmetic="fullfp16"),
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,
         cpus=NEON_PROCESSORS,
         requires=("neon",),
+        detection=Detection(linux_names=LINUX_NAMES, emit=DETECT),
     )
 )

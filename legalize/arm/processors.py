@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tlx.target.hardware import Caches, CoreModel, Processor
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
+from tlx.target.machines import Processor
 
 TWO_PIPES: Final = CoreModel(products=2, loads=2, latency=4, width=4)
 """Neoverse N1."""

@@ -20,7 +20,8 @@ from tlx.ir.module import UnparsedText
 from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.neon import TARGET as NEON
 from tlx.legalize.arm.za import za_unit
-from tlx.target.hardware import CompilerVersions
+from tlx.target.instructions.compilers import CompilerVersions, LlvmBackend
+from tlx.target.machines import VectorLengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,12 +123,12 @@ TARGET: Final = _of_length(
         title="AArch64 with SME (float, bfloat, half, bytes)",
         features=("+sme", *NEON.features),
         compilers=CompilerVersions(19),
-        saturates=False,  # LLVM 22 crashes on them in streaming mode
+        backend=LlvmBackend(has_saturating_conversions=False),  # LLVM 22 crashes on them in streaming mode
         finish=_finish,
-        at_width=_of_length,
-        widths=(16, 32, 64),
+        derive=_of_length,
+        lengths=VectorLengths((16, 32, 64)),
         dots=(),
         cpus={},
-        detect_features=partial(host_vector_length, "sme"),
+        detection=replace(NEON.detection, find_features=partial(host_vector_length, "sme")),
     )
 )

@@ -21,8 +21,10 @@ from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
-from tlx.target.hardware import Dot, swapped
-from tlx.target.target import Target
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import VectorLengths
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -65,12 +67,10 @@ TARGET: Final = _of_length(
         name="sve",
         title="AArch64 with SVE, BF16 and I8MM",
         triples=TRIPLES,
-        detect=DETECT,
-        linux_names=LINUX_NAMES,
         features=("+sve", "+neon", "+fullfp16", "+bf16", "+i8mm"),
-        at_width=_of_length,
+        derive=_of_length,
         vector_bytes=GRANULE_BYTES,
-        widths=(16, 32, 64),
+        lengths=VectorLengths((16, 32, 64)),
         registers=32,
         dots=(
             Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", partial(_dot, "bfdot", BFLOAT), cycles=_CYCLES),
@@ -79,14 +79,11 @@ TARGET: Final = _of_length(
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
         ),
-        masked_bits=(8, 16, 32, 64),
-        fused=True,
-        converts_half=True,
-        half_arithmetic="sve",
-        rounds=True,
+        instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(8, 16, 32, 64)),
+        narrow_floats=NarrowFloats(converts_half=True, half_arithmetic="sve"),
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,
         cpus=SVE_PROCESSORS,
-        detect_features=partial(host_vector_length, "sve"),
+        detection=Detection(linux_names=LINUX_NAMES, find_features=partial(host_vector_length, "sve"), emit=DETECT),
     )
 )

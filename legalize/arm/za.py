@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I8, I32, VOID, Type, VectorType, bits_of
 from tlx.ir.values import const_int
 from tlx.legalize.arm.scalable import GRANULE_BYTES, mangled, scalable, to_scalable
-from tlx.target.hardware import Dot
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 
 if TYPE_CHECKING:

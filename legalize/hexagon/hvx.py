@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, VectorType
 from tlx.legalize.hexagon import TRIPLES
-from tlx.target.hardware import Caches, CoreModel, Dot, swapped
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import LlvmBackend
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.machines import OptionalVectors, VectorLengths
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -42,14 +46,15 @@ TARGET: Final = Target(
     triples=TRIPLES,
     features=("+hvx-length128b", "+v68", "+hvxv68", "+hvx-ieee-fp"),
     vector_bytes=128,
-    width_features=(("hvx-length64b", 64), ("hvx-length128b", 128)),
+    lengths=VectorLengths(features=(("hvx-length64b", 64), ("hvx-length128b", 128))),
     registers=32,
-    float_vectors={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS},
-    vector_feature="hvx",
-    widened_bytes=(64,),
-    selects_nan=False,  # LLVM's minimum and maximum lose it
-    funnel_shifts=False,  # LLVM's shift by the whole amount, not modulo 64, and by 64 less zero
-    shuffles=False,  # LLVM fills a register with the lowest byte of the most frequent word
+    optional_vectors=OptionalVectors("hvx", floats={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS}),
+    backend=LlvmBackend(
+        keeps_selected_nan=False,  # LLVM's minimum and maximum lose it
+        has_funnel_shifts=False,  # LLVM's shift by the whole amount, not modulo 64, and by 64 less zero
+        has_vector_shuffles=False,  # LLVM fills a register with the lowest byte of the most frequent word
+        whole_register_bytes=(64,),
+    ),
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", _vrmpybus),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", swapped(_vrmpybus)),

@@ -17,21 +17,36 @@ from tlx.legalize.nvidia.driver import first_device
 from tlx.legalize.nvidia.operations import BF16, BYTES, ESTIMATES, F16, F64, F64_WIDE, TF32, NvidiaOperations
 from tlx.legalize.nvidia.tensor_copies import TensorMemoryAccelerator
 from tlx.legalize.nvidia.warpgroups import BF16_GROUP, BYTE_GROUPS, F16_GROUP, FP8_GROUPS, TF32_GROUP
+from tlx.target.costs.blocks import BlockCosts, ConvolutionCosts, CopyCosts, LoopFusionLimits
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
 from tlx.target.grid_unit import BlockShape, GridCosts, GridUnit
-from tlx.target.hardware import BlockCosts, Caches, CompilerVersions, CoreModel, LoopFusionLimits
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import Processor
 from tlx.target.target import Target
 
 _BLOCKS: Final = BlockCosts(
-    near=1 << 40,  # blocks run at once: no slices of operands, one after the other
-    line=0,
-    copied_input=(1 << 40, 1 << 40),
-    repeated=0,  # products read overlapping windows in place
-    crowded_row=0,
-    transposed_tile=(0, 0),  # operands are read in either order
-    copied_row=(12, 10),
-    copied_element=6,
-    split_byte=0.1,  # by another kernel, where the product could read the input in place
-    unreduced=0,  # products are reduced by kernels of their own
+    resident_bytes=1 << 40,  # blocks run at once: no slices of operands, one after the other
+    strided_lhs_cycles=0,
+    max_repeated_bytes=0,  # products read overlapping windows in place
+    set_conflict_product_cycles=0,
+    unreduced_factor=0,  # products are reduced by kernels of their own
+    copies=CopyCosts(
+        row_cycles=12,
+        row_register_cycles=10,
+        element_cycles=6,
+        tile_cycles=0,  # operands are read in either order
+        narrow_tile_cycles=0,
+    ),
+    convolutions=ConvolutionCosts(
+        whole_input_bytes=1 << 40,
+        input_part_bytes=1 << 40,
+        split_byte_cycles=0.1,  # by another kernel, where the product could read the input in place
+    ),
+    loop_fusion=LoopFusionLimits(
+        cache_share=0, min_part_bytes=0, min_rows=1 << 30, max_operand_share=0
+    ),  # by batches: one kernel for attention
 )
 _GRID: Final = GridUnit(
     operations=NvidiaOperations(),
@@ -70,20 +85,18 @@ TARGET: Final = Target(
     title="NVIDIA GPUs with tensor cores, sm_80 and later",
     triples=TRIPLES,
     compilers=CompilerVersions(15),  # LLVM 14 crashes
-    processor="sm_80",
-    fused=True,
-    rounds=True,
-    converts_half=True,
-    converts_bfloat=True,
-    extremes=True,
-    estimates=ESTIMATES,
+    instructions=VectorInstructions(has_fma=True, has_rounding=True, has_minimum=True, estimates=ESTIMATES),
+    narrow_floats=NarrowFloats(converts_half=True, converts_bfloat=True),
     vector_bytes=16,
     registers=56,
     grid=_GRID,
-    loop_fusion=LoopFusionLimits(cache_share=0, part=0, rows=1 << 30, whole=0),  # by batches: one kernel for attention
     blocks=_BLOCKS,
-    too_old=tuple(f"sm_{number}" for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75)),
-    grids={"sm_86": _SMALL, "sm_89": _SMALL, "sm_120": _SMALL, "sm_90a": _HOPPER},
+    cpus={
+        **dict.fromkeys(("sm_86", "sm_89", "sm_120"), Processor((), grid=_SMALL)),
+        "sm_90a": Processor((), grid=_HOPPER),
+    },
+    default_cpu="sm_80",
+    unsupported_cpus=tuple(f"sm_{number}" for number in (20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75)),
     caches=Caches(l1=128 << 10, l2=40 << 20, l3=40 << 20, line=128),
     core=CoreModel(products=4, loads=1, latency=4, width=4),
 )

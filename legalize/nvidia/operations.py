@@ -15,7 +15,8 @@ from tlx.ir.module import UnparsedText
 from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, I64, PTR, VOID, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Keyword, OpaqueConstant, Value, const_int
 from tlx.target.grid_unit import BlockShape, FragmentProduct
-from tlx.target.hardware import FloatEstimates, Sign
+from tlx.target.instructions.dots import Sign
+from tlx.target.instructions.functions import FloatEstimates
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -18,7 +18,7 @@ from tlx.ir.types import FLOAT, I32, I64, VOID, PointerType, StructType
 from tlx.ir.values import Value, const_int
 from tlx.legalize.nvidia.operations import SHARED_SPACE, SIGNS, assembly, extract
 from tlx.target.grid_unit import BlockShape, GroupProduct, SharedOperand
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

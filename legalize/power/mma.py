@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, I8, I32, StructType, Type, VectorType
 from tlx.legalize.power.vsx import TARGET as VSX
-from tlx.target.hardware import CompilerVersions, Dot
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 
 if TYPE_CHECKING:

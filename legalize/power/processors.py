@@ -11,23 +11,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tlx.target.hardware import Caches, CoreModel, KernelCosts, KernelLimits, Processor
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.kernels import KernelCosts, RegisterTileCosts
+from tlx.target.costs.limits import KernelLimits, KLoopLimits, PrefetchLimits
+from tlx.target.costs.memory import Caches
+from tlx.target.machines import Processor
 
 POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-move")
 _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
 _POWER10: Final = (*_POWER9, "power10-vector", "paired-vector-memops", "mma")
 
 POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
-_COSTS: Final = KernelCosts(l2_vector=0.05, loop_instructions=3)
+_COSTS: Final = KernelCosts(register_tile=RegisterTileCosts(l2_register_cycles=0.05, loop_instructions=3))
 """The second-level cache delivers 64 bytes a cycle."""
 _LIMITS: Final = KernelLimits(
-    least_k_unroll=4,
-    least_dot_k_unroll=4,
-    addressed_elements=24,
-    loads_ahead=10,
-    registers_ahead=(12, 5),
-    prefetch_part=512,
-    prefetch_steps=0,
+    k_loop=KLoopLimits(
+        min_unroll=4,
+        min_dot_unroll=4,
+        max_addressed_elements=24,
+        loads_ahead=10,
+        spare_registers=12,
+        spare_dot_registers=5,
+    ),
+    prefetch=PrefetchLimits(b_steps=0, min_part_steps=512),
 )
 """LXVWSX, which repeats a word, has no displacement: each element of A in an iteration takes an integer register.
 
@@ -41,7 +47,7 @@ _IN_FLIGHT: Final = 44 / 9
 POWER8_CORE: Final = CoreModel(latency=7, width=_IN_FLIGHT / 2, costs=_COSTS, limits=_LIMITS)
 """POWER8 and POWER9, where a product is two micro-operations."""
 POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
-_POWER10_LIMITS: Final = replace(_LIMITS, least_dot_k_unroll=2, loads_ahead=32)
+_POWER10_LIMITS: Final = replace(_LIMITS, k_loop=replace(_LIMITS.k_loop, min_dot_unroll=2, loads_ahead=32))
 """Four products start in each of the six cycles that a load takes, and of two for its address.
 
 With four steps instead of two, LLVM 19 copies registers in some loops of bytes, which then reach 60 to 72 % of what the

@@ -13,15 +13,16 @@ from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.power import TRIPLES
 from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
-from tlx.target.hardware import Dot, HalfConversions, swapped
-from tlx.target.target import Target
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tlx.ir.builder import Builder
     from tlx.ir.values import Value
-    from tlx.target.hardware import DotEmitter, Sign
+    from tlx.target.instructions.dots import DotEmitter, Sign
 
 _WORDS: Final = VectorType(4, I32)
 _HALFWORDS: Final = VectorType(8, I16)
@@ -90,9 +91,6 @@ TARGET: Final = Target(
     name="vsx",
     title="Power with VSX: POWER8 and later",
     triples=TRIPLES,
-    detect=DETECT,
-    linux_names=LINUX_NAMES,
-    features_in_cpuinfo=features_in_cpuinfo,
     features=tuple(f"+{feature}" for feature in POWER8),
     vector_bytes=16,
     registers=_REGISTERS,
@@ -102,11 +100,11 @@ TARGET: Final = Target(
         _dot(("i8", "u"), ("i8", "s"), 4, swapped(_vmsummbm)),
         _dot(("i16", "s"), ("i16", "s"), 2, partial(_multiply_sum, "vmsumshm", _HALFWORDS)),
     ),
-    fused=True,
-    half_conversions=HalfConversions("power9-vector", _widen_half, _narrow_half),
-    rounds=True,
+    instructions=VectorInstructions(has_fma=True, has_rounding=True),
+    narrow_floats=NarrowFloats(half_conversions=HalfConversions("power9-vector", _widen_half, _narrow_half)),
     caches=POWER8_CACHES,
     core=POWER8_CORE,
     cpus=PROCESSORS,
     requires=("vsx", "arch_2_07"),
+    detection=Detection(linux_names=LINUX_NAMES, features_in_cpuinfo=features_in_cpuinfo, emit=DETECT),
 )

@@ -30,8 +30,13 @@ from tlx.ir.values import Keyword, const_int
 from tlx.legalize.riscv import TRIPLES
 from tlx.legalize.riscv.features import DETECT
 from tlx.legalize.riscv.host import detect_features
-from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, HalfConversions, Processor, swapped
-from tlx.target.target import Target
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
+from tlx.target.machines import Processor, VectorLengths
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -99,14 +104,11 @@ TARGET: Final = _of_length(
         name="rvv",
         title="RISC-V with the vector extension",
         triples=TRIPLES,
-        detect_features=detect_features,
-        detect=DETECT,
         features=tuple(f"+{feature}" for feature in _BASE),
         compilers=CompilerVersions(16, {_HALF: 19, _HALF_ARITHMETIC: 19, _VQDOT: 21}),
-        at_width=_of_length,
+        derive=_of_length,
         vector_bytes=_LEAST_BYTES,
-        widths=(16, 32, 64),
-        width_features=(("zvl128b", 16), ("zvl256b", 32), ("zvl512b", 64)),
+        lengths=VectorLengths((16, 32, 64), features=(("zvl128b", 16), ("zvl256b", 32), ("zvl512b", 64))),
         registers=32,
         dots=(
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, _VQDOT, partial(_vqdot, "vqdot"), cycles=1),
@@ -114,12 +116,11 @@ TARGET: Final = _of_length(
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, _VQDOT, _vqdotsu, cycles=1),
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, swapped(_vqdotsu), cycles=1),
         ),
-        fused=True,
-        half_conversions=HalfConversions(_HALF),
-        half_arithmetic=_HALF_ARITHMETIC,
-        rounds=True,
+        instructions=VectorInstructions(has_fma=True, has_rounding=True),
+        narrow_floats=NarrowFloats(half_conversions=HalfConversions(_HALF), half_arithmetic=_HALF_ARITHMETIC),
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
         core=CoreModel(products=1, loads=1, latency=5, width=2),
         cpus={"sifive-x280": _X280, "sifive-p670": _P670, "spacemit-x60": _X60},
+        detection=Detection(find_features=detect_features, emit=DETECT),
     )
 )

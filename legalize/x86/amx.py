@@ -45,7 +45,9 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.avx512 import TARGET as AVX512
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import request_tiles
-from tlx.target.hardware import Caches, CompilerVersions, Dot
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts, TileKind
 
 if TYPE_CHECKING:  # finding this machine's target needs no code that writes IR

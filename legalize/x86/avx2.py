@@ -27,8 +27,13 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
-from tlx.target.hardware import Caches, CompilerVersions, CoreModel, Dot, KernelLimits, WideningLoads, swapped
-from tlx.target.target import Target
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.limits import KernelLimits, KLoopLimits
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.dots import Dot, WideningLoads, swapped
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -67,7 +72,7 @@ _NE_CONVERT: Final = WideningLoads(
     lanes=(4, 8),
 )
 
-CORE: Final = CoreModel(latency=5, limits=KernelLimits(least_k_unroll=4))
+CORE: Final = CoreModel(latency=5, limits=KernelLimits(k_loop=KLoopLimits(min_unroll=4)))
 
 TARGET: Final = Target(
     name="avx2",
@@ -78,7 +83,6 @@ TARGET: Final = Target(
     finish=saturate_in_float,
     vector_bytes=32,
     registers=16,
-    vector_constraint="x",
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnni", partial(_dot, "avx512.vpdpbusd")),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", swapped(partial(_dot, "avx512.vpdpbusd"))),
@@ -90,16 +94,12 @@ TARGET: Final = Target(
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
     ),
-    masked_bits=(32, 64),
-    fused=True,
-    converts_half=True,
-    rounds=True,
+    instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(32, 64), opaque_constraint="x"),
+    narrow_floats=NarrowFloats(converts_half=True),
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
     core=CORE,
     cpus=PROCESSORS,
-    linux_names=LINUX_NAMES,
     requires=("avx2", "fma", "f16c"),
     tiers=((), ("avxvnni",)),
-    detect=emit_detection,
-    detect_features=detect_features,
+    detection=Detection(linux_names=LINUX_NAMES, find_features=detect_features, emit=emit_detection),
 )

@@ -17,8 +17,13 @@ from tlx.legalize.x86 import TRIPLES
 from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
-from tlx.target.hardware import Caches, CoreModel, Dot, FloatInstructions, KernelCosts, PairRounding, Permutes, swapped
-from tlx.target.target import Target
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.kernels import KernelCosts, RegisterTileCosts
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.functions import FloatInstructions
+from tlx.target.instructions.vectors import NarrowFloats, PairRounding, Permutes, VectorInstructions
+from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +184,7 @@ TARGET: Final = Target(
     finish=saturate_in_float,
     vector_bytes=64,
     registers=32,
-    core=CoreModel(costs=KernelCosts(tile_kind=0.003)),
+    core=CoreModel(costs=KernelCosts(register_tile=RegisterTileCosts(tile_kind_share=0.003))),
     dots=(
         Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", vdpbf16ps, slower=_SLOW),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avx512vnni", vpdpbusd),
@@ -187,31 +192,31 @@ TARGET: Final = Target(
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512vnni", vpdpwssd),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
     ),
-    masked_bits=(8, 16, 32, 64),
-    permutes=PERMUTES,
-    vector_constraint=_CONSTRAINT,
-    fused=True,
-    broadcasts=True,
-    converts_half=True,
-    half_arithmetic="avx512fp16",
-    rounds=True,
-    float_instructions=FloatInstructions(
-        scale=vscalef,
-        reciprocal=vrcp14,
-        fraction=vreduce,
-        exponent=vgetexp,
-        mantissa=partial(vgetmant, _FROM_THREE_QUARTERS),
-        significand=partial(vgetmant, _MAGNITUDE_FROM_ONE),
-        look_up=table_lookup,
-        round_to_bits=vcvtps2dq,
-        multiply_add_up=vfmadd_up,
+    instructions=VectorInstructions(
+        has_fma=True,
+        fma_broadcasts=True,
+        has_rounding=True,
+        masked_bits=(8, 16, 32, 64),
+        permutes=PERMUTES,
+        opaque_constraint=_CONSTRAINT,
+        functions=FloatInstructions(
+            scale=vscalef,
+            reciprocal=vrcp14,
+            fraction=vreduce,
+            exponent=vgetexp,
+            mantissa=partial(vgetmant, _FROM_THREE_QUARTERS),
+            significand=partial(vgetmant, _MAGNITUDE_FROM_ONE),
+            look_up=table_lookup,
+            round_to_bits=vcvtps2dq,
+            multiply_add_up=vfmadd_up,
+        ),
     ),
-    bfloat_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16),
+    narrow_floats=NarrowFloats(
+        converts_half=True, half_arithmetic="avx512fp16", pair_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16)
+    ),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=PROCESSORS,
-    linux_names=LINUX_NAMES,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
-    detect=emit_detection,
-    detect_features=detect_features,
+    detection=Detection(linux_names=LINUX_NAMES, find_features=detect_features, emit=emit_detection),
 )

@@ -22,7 +22,7 @@ from tlx.diagnostics import UsageError
 from tlx.ir.types import I32, I64, PTR, StructType
 from tlx.ir.values import ConstInt, OpaqueConstant, const_int
 from tlx.legalize.x86.host import CPUID_BITS, REGISTERS, XCR0_TILES, CpuidBit
-from tlx.target.hardware import Processor
+from tlx.target.machines import Processor
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder

@@ -30,7 +30,7 @@ import pytest
 
 from tests.docs.test_examples import announce, python_path
 from tests.tools import HANG_S, find
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted(

@@ -91,7 +91,7 @@ def test_demo_fails_if_a_result_is_wrong() -> None:
 
 def test_a_target_of_another_package_runs(tmp_path: Path) -> None:
     announce(TARGET, tmp_path)
-    names = "from tlx.target.target import targets; print(*targets())"
+    names = "from tlx.target.installed import targets; print(*targets())"
     assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "sse"]
     if "sse4_2" in cpu_flags():
         run("-c", _MULTIPLY, str(TARGET / "shorts.ll"), packages=tmp_path)
@@ -99,7 +99,7 @@ def test_a_target_of_another_package_runs(tmp_path: Path) -> None:
 
 def test_a_matrix_unit_of_another_package_runs(tmp_path: Path) -> None:
     announce(UNIT, tmp_path)
-    names = "from tlx.target.target import targets; print(*targets())"
+    names = "from tlx.target.installed import targets; print(*targets())"
     assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "quad"]
     if "sse2" in cpu_flags():
         run("-c", _LAYER, str(UNIT / "layer.ll"), packages=tmp_path)

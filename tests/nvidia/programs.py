@@ -11,6 +11,7 @@ import tlx
 from tests.nvidia.emulator import EmulatedDevice
 from tlx.lower.options import FloatProducts, Fp8Products, Options
 from tlx.lower.pipeline import lower_text
+from tlx.target.grid_unit import GridUnit
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
@@ -81,8 +82,15 @@ def with_grids(**changes: Any) -> Target:
     """The target with some facts of its grids changed."""
     target = find_target("nvidia")
     assert target.grid is not None
-    grids = {processor: replace(grid, **changes) for processor, grid in target.grids.items()}
-    return replace(target, grid=replace(target.grid, **changes), grids=grids)
+    cpus = {name: replace(cpu, grid=replace(grid_of(target, name), **changes)) for name, cpu in target.cpus.items()}
+    return replace(target, grid=replace(target.grid, **changes), cpus=cpus)
+
+
+def grid_of(target: Target, processor: str) -> GridUnit:
+    """The grid of one of the target's processors."""
+    grid = target.cpus[processor].grid
+    assert grid is not None
+    return grid
 
 
 def run_emulated(

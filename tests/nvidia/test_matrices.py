@@ -12,7 +12,7 @@ import pytest
 
 from tests.nvidia.emulator import COMPILER
 from tests.nvidia.on_emulator import on_emulator
-from tests.nvidia.programs import with_grids
+from tests.nvidia.programs import grid_of, with_grids
 from tlx.diagnostics import LoweringError
 from tlx.frontends import tensor_language as tl
 from tlx.llvm.codegen import emit_code
@@ -85,7 +85,7 @@ def test_wide_product_of_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("the emulator needs a C compiler")
     on_emulator(monkeypatch)
     text = PRODUCT.format(a="f64", c="f64", m=32, n=16, k=16, ta="", tb="", check="")
-    grid = find_target("nvidia").grids["sm_90a"]
+    grid = grid_of(find_target("nvidia"), "sm_90a")
     lowered = lower_text(str(tl.translate(text, threads=grid)), target="nvidia", options=Options(cpu="sm_90a"))
     assert "mma.sync.aligned.m16n8k8.row.col.f64" in lowered
     x, y, z = (whole("f64", m, n, seed=m) for m, n in ((32, 16), (16, 16), (32, 16)))

@@ -17,7 +17,7 @@ import pytest
 
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
-from tests.nvidia.programs import function, lowered, normal, tensor, typed, with_grids
+from tests.nvidia.programs import function, grid_of, lowered, normal, tensor, typed, with_grids
 from tests.nvidia.test_attention import attention
 from tests.nvidia.test_convolutions import convolved
 from tests.nvidia.test_products import bytes_product, matmul
@@ -37,7 +37,7 @@ from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, Tensor
 
 ROOT = Path(__file__).parents[2]
 TRIPLE = "nvptx64-nvidia-cuda"
-WITH_MAPS = replace(with_grids().grids["sm_90a"].costs, tensor_map=-(10**6))
+WITH_MAPS = replace(grid_of(with_grids(), "sm_90a").costs, tensor_map=-(10**6))
 """Costs of a machine whose copies by tensor maps are always faster."""
 EXAMPLES = {name: (ROOT / "examples" / f"{name}.ll").read_text() for name in ("matmul", "mlp", "softmax")}
 PROGRAMS = {

@@ -12,7 +12,7 @@ import pytest
 
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
-from tests.nvidia.programs import broadcast, function, integers, lowered, tensor, typed, with_grids
+from tests.nvidia.programs import broadcast, function, grid_of, integers, lowered, tensor, typed, with_grids
 from tests.nvidia.test_convolutions import convolved, exact
 from tests.nvidia.test_products import bytes_product, matmul
 from tests.nvidia.test_target import driver_with_contexts
@@ -30,7 +30,7 @@ def product(x: Any, y: Any) -> Any:
 
 def mapped(multiprocessors: int) -> dict[str, Any]:
     """Options of a machine whose copies by tensor maps are always faster."""
-    grid = with_grids().grids["sm_90a"]
+    grid = grid_of(with_grids(), "sm_90a")
     costs = replace(grid.costs, tensor_map=-(10**6))
     return {"processor": "sm_90a", "multiprocessors": multiprocessors, "costs": costs}
 

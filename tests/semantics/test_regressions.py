@@ -16,7 +16,7 @@ from tlx.ir.types import X86_AMX
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.target.target import matrix_emulations
+from tlx.target.installed import matrix_emulations
 
 BATCH_INNERMOST = """
 define void @NAME(ptr noalias %c, ptr noalias %a, ptr noalias %b) {

@@ -352,7 +352,7 @@ def _lowered_and_compiled(compilation: Compilation) -> _Code:
     from tlx.ir.transform import collect_constructors
     from tlx.llvm.codegen import CodegenError, emit_objects
     from tlx.llvm.verification import check_module
-    from tlx.target.target import matrix_emulations
+    from tlx.target.installed import matrix_emulations
 
     options = compilation.options
     host_target = _for_host(compilation.target)

@@ -34,7 +34,7 @@ from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
-from tlx.target.hardware import Dot
+from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 from tlx.tuning.timing import LOOP_LABEL, Contestant, compile_loop, counted_loop, fastest, loop_function, rate
 from tlx.tuning.workload import F32, Element, MemoryTraffic
@@ -115,7 +115,7 @@ def _first(dots: tuple[Dot, ...], types: Types) -> Dot | None:
 
 
 def _fma(target: Target) -> StepEmitter:
-    name = "llvm.fma" if target.fused else "llvm.fmuladd"
+    name = "llvm.fma" if target.instructions.has_fma else "llvm.fmuladd"
     return lambda b, acc, xy: b.call_intrinsic(name, [acc.type], acc.type, [acc, *xy], "acc")
 
 

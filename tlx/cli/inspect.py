@@ -68,7 +68,7 @@ def targets() -> None:
     A star marks the one that 'native' means.
     """
     from tlx.target import host
-    from tlx.target.target import targets as known
+    from tlx.target.installed import targets as known
 
     flags = host.cpu_flags()
     best = host.native_target().name

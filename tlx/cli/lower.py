@@ -154,7 +154,7 @@ def _processor(cpu: str, target: Target) -> str:
     """The processor to compile for; `native` is that of this machine's device."""
     if cpu == "native" and target.grid is not None:
         return target.grid.device().processor
-    return cpu or target.processor
+    return cpu or target.default_cpu
 
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
@@ -188,7 +188,7 @@ def _emitted(text: str, name: str, emission: _Emission, options: Options) -> str
     from tlx.llvm.codegen import CodegenError, emit_code
     from tlx.llvm.verification import check_text
     from tlx.lower.options import STAGE_NAMES
-    from tlx.target.target import matrix_emulations
+    from tlx.target.installed import matrix_emulations
 
     emulations = matrix_emulations() if options.emulate_matrix else []
     emulating = [option for emulation in emulations for option in emulation.llvm_options]

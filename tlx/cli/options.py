@@ -33,7 +33,7 @@ def complete_target(_ctx: click.Context, _parameter: click.Parameter, incomplete
     """The targets whose names begin like a word."""
     from click.shell_completion import CompletionItem
 
-    from tlx.target.target import targets
+    from tlx.target.installed import targets
 
     known = {"native": "the best of this machine"} | {name: target.title for name, target in targets().items()}
     return [CompletionItem(name, help=title) for name, title in known.items() if name.startswith(incomplete)]

@@ -44,7 +44,7 @@ from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, verify
 from tlx.lower.to_2d.analysis.tensor_operations import call_operands, exceeds_register_elements, is_elementwise
 from tlx.lower.to_tiles.versions import at_level, levels
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.host import best_target, cpu_flags
 from tlx.target.lookup import find_target
 from tlx.target.target import Target

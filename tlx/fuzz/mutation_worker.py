@@ -50,8 +50,8 @@ from tlx.ir.parser.module import parse, uses_typed_pointers
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.verification import disassemble
 from tlx.lower.pipeline import raise_front_ends, verify
-from tlx.target.hardware import LAST_WITH_TYPED_POINTERS
-from tlx.target.target import targets
+from tlx.target.installed import targets
+from tlx.target.instructions.compilers import LAST_WITH_TYPED_POINTERS
 
 SECONDS: Final = 2.0
 """CPU time for one input."""

@@ -197,7 +197,7 @@ def is_runnable(drawn: RandomOptions, target: Target, flags: frozenset[str]) -> 
 
 def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
     """One or two of processor, features and vector width."""
-    if target.vectors and dice.random() < 0.3:
+    if target.register_files and dice.random() < 0.3:
         return RandomOptions(
             vector_bits=dice.choice(VECTOR_BITS),
             features=_random_features(target, dice) if dice.random() < 0.3 else (),
@@ -215,7 +215,7 @@ def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
 def _random_features(target: Target, dice: random.Random) -> tuple[str, ...]:
     """A few features to add or remove, none of which the target requires."""
     known = sorted(frozenset[str]().union(*(version.optional for version in target.versions or (target,))))
-    more = [*known * 2, *(_GENERIC_FEATURES if target.vectors else _EXTRA_FEATURES), *_TUNING_FEATURES]
+    more = [*known * 2, *(_GENERIC_FEATURES if target.register_files else _EXTRA_FEATURES), *_TUNING_FEATURES]
     found: list[str] = []
     for _ in range(dice.randint(1, 3)):
         feature = f"-{dice.choice([*known, *_REMOVED_FEATURES])}" if dice.random() < 0.35 else f"+{dice.choice(more)}"
@@ -240,7 +240,7 @@ def _random_knobs(target: Target, machine: RandomOptions, dice: random.Random) -
     machine_target = target.on_cpu(machine.cpu).with_features(machine.features)
     machine_target = machine_target.with_vector_bits(machine.vector_bits) if machine.vector_bits else machine_target
     version = dice.choice(machine_target.versions or (machine_target,))
-    if version.vectors and not machine.has_machine:
+    if version.register_files and not machine.has_machine:
         version = version.with_vector_bits(dice.choice(VECTOR_BITS))  # what this machine may have
     lanes = version.vector_bytes // dice.choice((4, 4, 4, 8))
     tiles = [

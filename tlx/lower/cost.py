@@ -40,7 +40,9 @@ from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.target.hardware import BlockCosts, CoreModel, randomized_cycles
+from tlx.target.costs.blocks import BlockCosts
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.costs.core import CoreModel
 from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
@@ -87,8 +89,8 @@ class ComputeUnit:
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
         """The fastest unit of a target that multiplies elements of two types and accumulates in a third."""
-        lanes = target.vector_bytes * 8 // max(32, bits_of(element))
-        permutes = target.vector_bytes == target.blocks.register and target.can_permute(bits_of(lhs))
+        lanes = sum_lanes(target, element)
+        permutes = permutes_copies(target, lhs)
         types = str(lhs), str(rhs)
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
@@ -128,7 +130,7 @@ class ComputeUnit:
             return self.vectors
         width = self.k_step // self.groups
         packed = -(-columns // self.vectors.lanes) * depth / width * packings if width > 1 else 0
-        by_vectors = self.vectors.cycles(rows, columns, depth) + packed * self.target.core.costs.packed
+        by_vectors = self.vectors.cycles(rows, columns, depth) + packed * self.target.core.costs.packing.register_cycles
         return self if self.cycles(rows, columns, depth, group, packings) < by_vectors else self.vectors
 
     def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
@@ -145,7 +147,7 @@ class ComputeUnit:
         timing, kind = self.timing, self.kind
         if timing is None or kind is None:
             is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
-            sums = (rows if is_near else max(rows, self.costs.far_rows)) * vectors
+            sums = (rows if is_near else max(rows, self.costs.min_l2_rows)) * vectors
             return port_cycles(self.target.core, sums) * depth
         row_tiles, steps = -(-rows // kind.rows), -(-depth // self.k_step)
         p, q = min(row_tiles, kind.grid[0]), min(vectors, kind.grid[1])
@@ -160,6 +162,16 @@ class ComputeUnit:
         if group == 1:
             row_of_b = packings * (timing.packed_row[_L2] + (timing.masked_row if columns % kind.columns else 0))
         return vectors * steps * (row_tiles * product + lines * row_of_b)
+
+
+def sum_lanes(target: Target, element: Type) -> int:
+    """Sums of an element type that a vector register holds: those of narrow types are wide."""
+    return target.vector_bytes * 8 // max(_WORD_BITS, bits_of(element))
+
+
+def permutes_copies(target: Target, element: Type) -> bool:
+    """Whether one instruction permutes elements in a register of the size for which copies have their costs."""
+    return target.vector_bytes == target.blocks.register_bytes and target.can_permute(bits_of(element))
 
 
 def tile_k_step(k: int, most: int, width: int) -> int:
@@ -211,17 +223,21 @@ def tile_step_cycles(
     loaded = height / elements + vectors
     loads = loaded / core.loads
     costs = core.costs
-    others = loaded + costs.loop_instructions / least_k_unroll(core, ceil(height), is_dot=False)
+    others = loaded + costs.register_tile.loop_instructions / least_k_unroll(core, ceil(height), is_dot=False)
     issued = (height * vectors + others) / core.width
     busy = max((multiplies**3 + loads**3) ** (1 / 3), issued, core.latency)
-    return busy + costs.front_end * others + (costs.l2_vector * vectors if streams else 0)
+    return (
+        busy
+        + costs.register_tile.front_end_cycles * others
+        + (costs.register_tile.l2_register_cycles * vectors if streams else 0)
+    )
 
 
 def least_k_unroll(core: CoreModel, rows: int, *, is_dot: bool) -> int:
     """Positions of K in an iteration of a loop over K whose tiles have this many rows: at least these."""
     limits = core.limits
-    least = limits.least_dot_k_unroll if is_dot else limits.least_k_unroll
-    most = limits.addressed_elements // rows
+    least = limits.k_loop.min_dot_unroll if is_dot else limits.k_loop.min_unroll
+    most = limits.k_loop.max_addressed_elements // rows
     return least if most >= least else 1 << max(0, most.bit_length() - 1)
 
 
@@ -297,9 +313,11 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
         cycles += _by_columns(shape, core, mr)
-        cycles *= 1 + core.costs.tile_kind * (_kinds_of_tiles(shape, mr, nv) - 1)
+        cycles *= 1 + core.costs.register_tile.tile_kind_share * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
-        cycles = randomized_cycles(core.costs.seed, cycles * (core.costs.full_registers if tight else 1), shape, tile)
+        cycles = randomized_cycles(
+            core.costs.seed, cycles * (core.costs.register_tile.full_factor if tight else 1), shape, tile
+        )
         return cycles, -(mr * nv), abs(mr - 8), nv
 
     return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare, elements=shape.elements), key=key)
@@ -326,8 +344,8 @@ def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
 def copied_a_cycles(core: CoreModel, m: int, mr: int, step: int) -> float:
     """Cycles to copy a column of an A of `m` rows to tiles of up to `mr`, where `step` rows are half of a line."""
     filled, others = _filled(m, mr, step)
-    aligned, crossing = core.costs.copied_column
-    return aligned * filled + crossing * others
+    costs = core.costs.register_tile
+    return costs.half_line_copy_cycles * filled + costs.part_line_copy_cycles * others
 
 
 def transposed_store_cycles(core: CoreModel, m: int, vectors: int, mr: int, column: int) -> float:
@@ -341,8 +359,9 @@ def transposed_store_cycles(core: CoreModel, m: int, vectors: int, mr: int, colu
         column: Rows of which 32 bytes of a column are.
     """
     filled, others = _filled(m, mr, column)
-    halves, parts = core.costs.transposed_store
-    return m * vectors * (halves * filled + parts * others) / (filled + others)
+    costs = core.costs.register_tile
+    each = costs.half_line_store_cycles * filled + costs.part_line_store_cycles * others
+    return m * vectors * each / (filled + others)
 
 
 def _filled(m: int, mr: int, step: int) -> tuple[int, int]:

@@ -28,7 +28,7 @@ from tlx.ir.module import (
 from tlx.ir.tensors.model import ELEMENTWISE_FUNCTIONS
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
 UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
@@ -55,7 +55,7 @@ _HALF_ARITHMETIC: Final = frozenset(
         *(f"llvm.{n}" for n in "minnum maxnum minimum maximum minimumnum maximumnum".split()),
     ]
 )
-"""Operations that machines with arithmetic on half compute in half: see `Target.half_arithmetic`."""
+"""Operations that machines with arithmetic on half compute in half: see `NarrowFloats.half_arithmetic`."""
 
 
 @dataclass(frozen=True, slots=True)

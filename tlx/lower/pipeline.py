@@ -26,7 +26,7 @@ from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
-from tlx.target.hardware import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
+from tlx.target.instructions.compilers import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, find_target, resolve_target
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _resolved(target: Target | str, options: Options, triple: str) -> Target:
         if options.fp8_products == "tensor-cores":
             allowed += resolved.grid.fp8_products
             if not resolved.grid.fp8_products:
-                products = f"{resolved.processor} has no products of 8-bit floats"
+                products = f"{resolved.default_cpu} has no products of 8-bit floats"
                 message = f"{products}: they are converted first (--fp8-products=exact)"
                 options.remarks.add("missed", "to-2d", message)
         resolved = replace(resolved, grid=replace(resolved.grid, products=allowed + resolved.grid.products))

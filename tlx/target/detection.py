@@ -44,7 +44,7 @@ def auxiliary_word(b: Builder, word: int) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class FeatureDetector:
-    """Detects versions by bits; it is what `Target.detect` calls.
+    """Detects versions by bits; it is what `Detection.emit` calls.
 
     Attributes:
         bits: The bit of each feature that programs can detect, by LLVM's name.
@@ -61,7 +61,7 @@ class FeatureDetector:
     fits_length: LengthCondition | None = None
 
     def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
-        """Emit the code; see `Target.detect`.
+        """Emit the code; see `Detection.emit`.
 
         Raises:
             UsageError: A version has a feature that a program cannot detect.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.ir.module import Module
     from tlx.ir.values import Value
-    from tlx.target.hardware import Sign
+    from tlx.target.instructions.dots import Sign
     from tlx.target.launches import FunctionLaunches, Launch, TensorMap
 
 

@@ -12,9 +12,10 @@ from typing import Final, cast
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture as canonical_architecture
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
+from tlx.target.installed import targets
 from tlx.target.system import cache_entries, cache_sharers, cpuinfo
-from tlx.target.target import Target, normalized_feature, targets
+from tlx.target.target import Target, normalized_feature
 
 _ISA: Final = re.compile(r"(?m)^(?:hart )?isa\s*: rv(?:32|64|128)(\S*)$")
 _G: Final = ("i", "m", "a", "f", "d", "zicsr", "zifencei")
@@ -81,9 +82,15 @@ def cpu_flags() -> frozenset[str]:
     """
     with contextlib.suppress(OSError):
         text = cpuinfo()
-        readers = {target.features_in_cpuinfo for target in _host_targets() if target.features_in_cpuinfo}
+        readers = {
+            target.detection.features_in_cpuinfo for target in _host_targets() if target.detection.features_in_cpuinfo
+        }
         if listed := _features_in_cpuinfo(text).union(*(read(text) for read in readers)):
-            finders = {target.detect_features for target in _host_targets() if target.detect_features is not None}
+            finders = {
+                target.detection.find_features
+                for target in _host_targets()
+                if target.detection.find_features is not None
+            }
             return listed.union(*(find() for find in finders))
     return _flags_by_llvm()
 
@@ -129,7 +136,7 @@ def _flags_by_llvm() -> frozenset[str]:
 
 def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
     """Features to add, which the machine has and the target or LLVM uses, and features to remove."""
-    host_features = target.host_features.get(canonical_architecture(architecture), ())
+    host_features = target.detection.host_features.get(canonical_architecture(architecture), ())
     useful = dict.fromkeys([*target.used_features, *host_features])
     on = [f"+{feature}" for feature in useful if has_feature(feature, flags)]
     off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
@@ -146,7 +153,7 @@ def has_feature(feature: str, flags: frozenset[str]) -> bool:
 @cache
 def _linux_names() -> dict[str, str]:
     """Linux's names of features, where they differ from LLVM's in more than punctuation."""
-    return {name: linux for target in _host_targets() for name, linux in target.linux_names.items()}
+    return {name: linux for target in _host_targets() for name, linux in target.detection.linux_names.items()}
 
 
 @cache

@@ -20,7 +20,8 @@ from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
-from tlx.target.target import Target, target_of_module, targets
+from tlx.target.installed import targets, targets_of_module
+from tlx.target.target import Target
 
 _ANY_PROCESSOR: Final = "generic"
 """What LLVM calls a processor of which nothing is known, or so begins its name: `generic-rv64`."""
@@ -41,7 +42,7 @@ def multiversion(targets: Sequence[Target]) -> Target:
     for first, second in pairwise(ordered):
         if first.name == second.name:
             raise UsageError(f"target '{first.name}' is named twice")
-        if second.detect is None:
+        if second.detection.emit is None:
             raise UsageError(f"target '{second.name}' cannot be one of several: a program cannot detect its machines")
     by_tier = [version for target in ordered for version in _versions_by_tier(target)]
     versions = tuple(replace(version, level=level) for level, version in enumerate(by_tier, 1))
@@ -86,9 +87,10 @@ def find_target(name: str) -> Target:
         from tlx.target.host import native_target
 
         return native_target()
-    target = target_of_module(name) if name in target_modules() else None
-    if target is not None and target.name == name:
-        return target  # without importing the other targets
+    for module in (name, name.rstrip("0123456789")):  # `sve256` is in the module of `sve`
+        found = targets_of_module(module).get(name) if module in target_modules() else None
+        if found is not None:
+            return found  # without importing the other targets
     installed = targets()
     if name not in installed:
         suggestion = did_you_mean(name, ["native", *installed])
@@ -182,7 +184,7 @@ def _for_processor(target: Target, which: str, cpu: str, requested: Sequence[str
 
 
 def _targets_for(cpu: str, triple: str) -> list[str]:
-    """The targets for a triple whose features a processor has; of targets for several widths, the first."""
+    """The targets for a triple whose features a processor has; of targets for several lengths, the first."""
     from tlx.llvm.codegen import lacking_features
 
     machine = triple or platform.machine()

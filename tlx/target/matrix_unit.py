@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tlx.ir.functions import Function
     from tlx.ir.instructions import Instruction
     from tlx.ir.values import Value
-    from tlx.target.hardware import Dot
+    from tlx.target.instructions.dots import Dot
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,39 +1,23 @@
-"""Target: a machine's capabilities, as frozen, self-checking data; and all installed targets.
-
-A target is a module with a `TARGET`: in `legalize/`, in its folder for an architecture, or in another package, which
-names it under the entry point group `tlx.legalize`. The core finds targets by discovery and imports none by name.
-"""
+"""Target: a machine's capabilities, as frozen, self-checking data."""
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
-from tlx.target.discovery import target_entry_points, target_modules
+from tlx.target.costs.blocks import BlockCosts, LoopFusionLimits
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches, Memory
 from tlx.target.grid_unit import GridUnit
-from tlx.target.hardware import (
-    BlockCosts,
-    Caches,
-    CompilerVersions,
-    CoreModel,
-    Dot,
-    FloatEstimates,
-    FloatInstructions,
-    HalfConversions,
-    LoopFusionLimits,
-    Memory,
-    PairRounding,
-    Permutes,
-    Processor,
-    VectorRegisters,
-)
-from tlx.target.matrix_unit import MatrixEmulation, MatrixUnit
+from tlx.target.instructions.compilers import CompilerVersions, LlvmBackend
+from tlx.target.instructions.dots import Dot
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
+from tlx.target.machines import OptionalVectors, Processor, VectorLengths, VectorRegisters
+from tlx.target.matrix_unit import MatrixUnit
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -41,7 +25,7 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
 
     class Detector(Protocol):
-        """See `Target.detect`."""
+        """See `Detection.emit`."""
 
         def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
             """Emit code that queries the processor; returns the number of the best version that it supports."""
@@ -59,7 +43,30 @@ _VECTOR_BYTES: Final = (16, 32, 64, 128)
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
-"""Values of `BlockCosts.near` and `BlockCosts.crowded_pixels` from which a decision seed draws."""
+"""Values of `resident_bytes` and `set_conflict_pitch_bytes` in `BlockCosts` from which a decision seed draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How the features of a machine are found, before lowering and when a program runs.
+
+    Attributes:
+        linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
+            punctuation.
+        host_features: Features that LLVM uses, by architecture as the system calls it: `native` adds those that this
+            machine has.
+        features_in_cpuinfo: Finds features, by either name, in a text of /proc/cpuinfo that has no list of them.
+        find_features: Finds features of this machine, by LLVM's names, that /proc/cpuinfo does not list.
+        emit: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
+            (builder, targets, request_permission) -> number; `request_permission` as for `Target.finish`. None if a
+            program cannot find out.
+    """
+
+    linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    features_in_cpuinfo: Callable[[str], frozenset[str]] | None = None
+    find_features: Callable[[], frozenset[str]] | None = None
+    emit: Detector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,79 +85,40 @@ class Target:
         features: Subtarget features of its kernels, in LLVM's spelling with the plus; empty for any backend.
         attributes: Further attributes of its kernels.
         compilers: The first versions of LLVM that compile its code.
+        backend: What LLVM's backend compiles right.
         finish: Called once at the end, for module-wide code such as constructors: (module, emulate_matrix,
             request_permission). The last is whether the program may request the system's permission to use a unit.
 
     Vector registers:
         vector_bytes: Bytes of a vector register.
-        widths: Bytes of a vector register of all machines of the target, where they differ: `--vector-bits`, the
-            processor, or a feature selects one of them.
-        width_features: Features that mean a width, narrowest first: ("zvl256b", 32).
-        at_width: Adapts what follows from the width of vectors and the rate of the core, such as a matrix unit of
-            vector registers, after either has changed.
         registers: Vector registers, without those that LLVM needs for itself.
-        vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
-        float_vectors: Floating-point types that vector registers hold, each with features of which it needs one; None
-            for all types. Functions with other floats are lowered as `without_vectors`.
-        vector_feature: The feature without which the machine has no vectors at all, and of which the names of the
-            other features of vectors begin with its name.
+        lengths: The lengths of vectors of its machines, where they differ: `--vector-bits`, the processor, or a feature
+            selects one of them.
+        register_files: Vector registers by feature or architecture, best first, where the target itself leaves them
+            open.
+        optional_vectors: For machines that may lack vectors, or vectors of floats.
+        derive: Derives what follows from the length of vectors and the rate of the core, such as a matrix unit of
+            vector registers, after either has changed.
 
-    Vector instructions:
-        fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
-        broadcasts: Whether a multiply-add can broadcast an element from memory; with an indexed address it takes two
-            micro-operations instead of one.
-        multiplies_by_lane: Whether multiply-adds and dot products multiply a register by one lane of another, which is
-            as wide as a sum: one load then brings several elements of a row of A.
-        masked_bits: Element widths that masked loads and stores have instructions for.
-        widened_bytes: Sizes of vectors for which LLVM accesses a whole register, even beyond the end of an array.
-        converts_half: Whether half is converted by an instruction; else by integer arithmetic.
-        converts_bfloat: Whether floats are rounded to bfloat by an instruction that LLVM selects; else by integer
-            arithmetic.
-        half_conversions: Such instructions where only some machines have them, or LLVM does not select them.
-        half_arithmetic: The feature that provides arithmetic on registers of half: sums, products, quotients, square
-            roots, comparisons, fused multiply-adds, and rounding to integers; without it, half is computed as float.
-        rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
-        selects_nan: Whether LLVM keeps a NaN that a comparison selects; else `relu` compares bits, and minima
-            and maxima select a constant NaN.
-        extremes: Whether `llvm.minimum` and `llvm.maximum` of floats are instructions; else comparisons and selections.
-        funnel_shifts: Whether LLVM's `fshl` and `fshr` of i64 are right; else single shifts are used.
-        shuffles: Whether LLVM compiles all shuffles of vectors, and vectors of i1, of a program's own functions right;
-            else such functions are compiled without vectors.
-        saturates: Whether LLVM compiles saturating conversions of floats to integers; else they are comparisons.
-        bfloat_rounding: An instruction that rounds sums of products, which are never subnormal, to bfloat, if there is
-            one.
-        float_instructions: Instructions for mathematical functions, if there are any.
-        estimates: Instructions that estimate functions of floats, if there are any.
-        permutes: Instructions that permute elements of registers, if there are any.
-        vector_constraint: The constraint of a vector register in inline assembly, which hides vectors from LLVM; empty
-            where nothing is hidden.
-
-    Products:
+    Instructions:
+        instructions: Instructions of the vector unit besides dot products.
+        narrow_floats: Conversions of half and bfloat, and arithmetic on half.
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
         grid: The grid of blocks of threads, for machines that run kernels as such.
-        grids: Grids of processors that have another one, by LLVM's names.
-        too_old: Processors that LLVM knows, and that lack instructions of the target.
-        processor: The processor that code is generated for where none is named, by LLVM's name; empty for any.
 
     Cost model:
         caches: Cache sizes.
         memory: Bandwidths and latency.
         core: Ports, latency and costs of kernels.
         blocks: Costs of blocks and copies, for stage 1.
-        loop_fusion: When stage 1 computes operations in one loop.
 
-    Detection, before lowering and when a program runs:
-        requires: Flags of /proc/cpuinfo a machine must have for its code to run.
+    Processors, and detection, before lowering and when a program runs:
         cpus: Its processors, by LLVM's names.
-        host_features: Features that LLVM uses, by architecture as the system calls it: `native` adds those that this
-            machine has.
-        linux_names: Names in /proc/cpuinfo of features that differ from LLVM's in more than punctuation; both without
-            punctuation.
-        detect_features: Finds features of this machine, by LLVM's names, that /proc/cpuinfo does not list.
-        features_in_cpuinfo: Finds features, by either name, in a text of /proc/cpuinfo that has no list of them.
-        detect: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
-            (builder, targets, request_permission) -> number; `request_permission` as for `finish`.
+        default_cpu: The processor that code is generated for where none is named, by LLVM's name; empty for any.
+        unsupported_cpus: Processors that LLVM knows, and that lack instructions of the target.
+        requires: Flags of /proc/cpuinfo a machine must have for its code to run.
+        detection: How a machine's features are found.
 
     Several versions in a program, of which it runs the best that its machine supports; see `tlx.target.lookup`:
         tiers: Sets of optional features that processors introduced together, smallest first: a version for each.
@@ -167,58 +135,32 @@ class Target:
     features: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     compilers: CompilerVersions = field(default_factory=CompilerVersions)
+    backend: LlvmBackend = field(default_factory=LlvmBackend)
     finish: Finisher | None = None
 
     vector_bytes: int = 16
-    widths: tuple[int, ...] = ()
-    width_features: tuple[tuple[str, int], ...] = ()
-    at_width: Callable[[Target], Target] | None = None
     registers: int = 16
-    vectors: tuple[VectorRegisters, ...] = ()
-    float_vectors: Mapping[str, tuple[str, ...]] | None = None
-    vector_feature: str = ""
+    lengths: VectorLengths = field(default_factory=VectorLengths)
+    register_files: tuple[VectorRegisters, ...] = ()
+    optional_vectors: OptionalVectors | None = None
+    derive: Callable[[Target], Target] | None = None
 
-    fused: bool = False
-    broadcasts: bool = False
-    multiplies_by_lane: bool = False
-    masked_bits: tuple[int, ...] = ()
-    widened_bytes: tuple[int, ...] = ()
-    converts_half: bool = False
-    converts_bfloat: bool = False
-    half_conversions: HalfConversions | None = None
-    half_arithmetic: str = ""
-    rounds: bool = False
-    selects_nan: bool = True
-    extremes: bool = False
-    funnel_shifts: bool = True
-    shuffles: bool = True
-    saturates: bool = True
-    bfloat_rounding: PairRounding | None = None
-    float_instructions: FloatInstructions | None = None
-    estimates: FloatEstimates | None = None
-    permutes: Permutes | None = None
-    vector_constraint: str = ""
-
+    instructions: VectorInstructions = field(default_factory=VectorInstructions)
+    narrow_floats: NarrowFloats = field(default_factory=NarrowFloats)
     dots: tuple[Dot, ...] = ()
     matrix: MatrixUnit | None = None
     grid: GridUnit | None = None
-    grids: Mapping[str, GridUnit] = field(default_factory=dict[str, GridUnit])
-    too_old: tuple[str, ...] = ()
-    processor: str = ""
 
     caches: Caches = field(default_factory=Caches)
     memory: Memory = field(default_factory=Memory)
     core: CoreModel = field(default_factory=CoreModel)
     blocks: BlockCosts = field(default_factory=BlockCosts)
-    loop_fusion: LoopFusionLimits = field(default_factory=LoopFusionLimits)
 
-    requires: tuple[str, ...] = ()
     cpus: Mapping[str, Processor] = field(default_factory=dict[str, Processor])
-    host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
-    detect_features: Callable[[], frozenset[str]] | None = None
-    features_in_cpuinfo: Callable[[str], frozenset[str]] | None = None
-    detect: Detector | None = None
+    default_cpu: str = ""
+    unsupported_cpus: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    detection: Detection = field(default_factory=Detection)
 
     tiers: tuple[tuple[str, ...], ...] = ()
     level: int = 0
@@ -261,13 +203,14 @@ class Target:
             version.with_attributes(attrs)
         dots = {normalized_feature(dot.feature) for dot in self._all_dots}
         kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
-        permutes = self.permutes.features.values() if self.permutes is not None else ()
+        permutes = self.instructions.permutes
+        optional = permutes.features.values() if permutes is not None else ()
         fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
-            *map(normalized_feature, permutes)
+            *map(normalized_feature, optional)
         }
-        for feature, size in self.width_features:
-            if f"+{feature}" in attrs and size not in self._all_widths:
-                raise UsageError(f"feature '+{feature}': {self._has_widths}")
+        for feature, size in self.lengths.features:
+            if f"+{feature}" in attrs and size not in self._sizes:
+                raise UsageError(f"feature '+{feature}': {self._has_lengths}")
         for feature in attrs:
             if feature[0] == "-" and normalized_feature(feature[1:]) in fixed:
                 message = f"feature '{feature}': target {self.name} is for machines with {feature[1:]}"
@@ -286,26 +229,27 @@ class Target:
         """
         if self.versions:
             return self
-        if cpu in self.too_old:
+        if cpu in self.unsupported_cpus:
             raise UsageError(f"processor '{cpu}' is too old for target {self.name} ({self.title})")
-        if cpu in self.grids:
-            return replace(self, grid=self.grids[cpu])
         processor = self.cpus.get(cpu)
         if processor is None:
             return self
-        if self.vectors:
+        if processor.grid is not None:
+            return replace(self, grid=processor.grid)
+        if self.register_files:
             return self.with_features(tuple(f"+{feature}" for feature in processor.features))
         target = self._with_optional(processor.features).with_dot_costs(processor.features)
         core = processor.core or target.core
         slower = target.core.products / core.products
+        length = processor.vector_bytes if processor.vector_bytes in target.lengths.sizes else target.vector_bytes
         target = replace(
             target,
             dots=tuple(replace(dot, cycles=dot.cycles * slower) for dot in target.dots),
-            vector_bytes=processor.vector_bytes if processor.vector_bytes in target.widths else target.vector_bytes,
+            vector_bytes=length,
             caches=processor.caches or target.caches,
             core=core,
         )
-        return _adapted(target)
+        return _derived(target)
 
     def with_decision_seed(self, seed: int) -> Target:
         """The target with a seed that decides on blocks, copies, tiles and the unit in place of the cost model.
@@ -315,21 +259,26 @@ class Target:
         zero.
         """
         near, pixels = _DRAWN_CACHES[seed % len(_DRAWN_CACHES)]
+        fusion = LoopFusionLimits(0, 1, 1, 0, 1 << 20, 0, seed) if seed % 2 else self.blocks.loop_fusion
         blocks = replace(
             self.blocks,
-            call=0,
-            reduced=(0, 0),
-            horizontal_reduction=0,
-            phase=0,
-            near=near,
-            copied_input=(near, near),
-            crowded_pixels=pixels,
+            call_cycles=0,
+            reductions=replace(self.blocks.reductions, vector_cycles=0, far_vector_cycles=0),
+            horizontal_reduction_cycles=0,
+            convolutions=replace(
+                self.blocks.convolutions,
+                phase_element_cycles=0,
+                whole_input_bytes=near,
+                input_part_bytes=near,
+                set_conflict_pitch_bytes=pixels,
+            ),
+            resident_bytes=near,
+            loop_fusion=fusion,
             seed=seed,
         )
         core = replace(self.core, costs=replace(self.core.costs, seed=seed))
-        fusion = LoopFusionLimits(0, 1, 1, 0, 1 << 20, 0, seed) if seed % 2 else self.loop_fusion
         versions = tuple(version.with_decision_seed(seed) for version in self.versions)
-        return replace(self, blocks=blocks, core=core, loop_fusion=fusion, versions=versions)
+        return replace(self, blocks=blocks, core=core, versions=versions)
 
     def is_for(self, triple: str) -> bool:
         """Whether machines of a triple, or of an architecture as the system spells it, may run its code."""
@@ -351,15 +300,17 @@ class Target:
         Raises:
             UsageError: The target's vectors have another, fixed width.
         """
-        if bits // 8 in self.widths:
-            return _adapted(replace(self, vector_bytes=bits // 8))
-        if not self.vectors and bits != self.vector_bytes * 8:
-            raise UsageError(f"vectors of {bits} bits: {self._has_widths}")
+        if bits // 8 in self.lengths.sizes:
+            return _derived(replace(self, vector_bytes=bits // 8))
+        if not self.register_files and bits != self.vector_bytes * 8:
+            raise UsageError(f"vectors of {bits} bits: {self._has_lengths}")
         size, registers = bits // 8, self.registers
         if size != self.vector_bytes:
-            registers = next((v.registers for v in self.vectors if v.size == size and not v.architectures), registers)
-        resized = tuple(replace(vectors, size=size, registers=registers) for vectors in self.vectors)
-        return replace(self, vector_bytes=size, registers=registers, vectors=resized)
+            registers = next(
+                (v.registers for v in self.register_files if v.size == size and not v.architectures), registers
+            )
+        resized = tuple(replace(file, size=size, registers=registers) for file in self.register_files)
+        return replace(self, vector_bytes=size, registers=registers, register_files=resized)
 
     def for_features(self, features: str) -> Target:
         """The target for a function with these `"target-features"`.
@@ -369,10 +320,10 @@ class Target:
         that leaves its vectors open takes all features of a function that determine them. A target of several versions
         is unchanged: its program detects the machine at run time.
         """
-        if self.vector_feature and f"-{self.vector_feature}" in features.split(","):
+        if self.optional_vectors is not None and f"-{self.optional_vectors.feature}" in features.split(","):
             return self.without_vectors
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
-        if any(vectors.feature in have for vectors in self.vectors):
+        if any(file.feature in have for file in self.register_files):
             return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
         if self.versions or not self.features or self.features[0][1:] not in have:
             return self
@@ -387,31 +338,49 @@ class Target:
         optional = dict.fromkeys(feature for feature in self.used_features if feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
-    @property
-    def _all_widths(self) -> tuple[int, ...]:
-        """Bytes of a vector register, of all machines of the target."""
-        return self.widths or (self.vector_bytes,)
+    def at_other_lengths(self) -> list[Target]:
+        """A target for each of the other lengths of vectors, with the length in its name."""
+        fixed = replace(self.lengths, sizes=())
+        return [
+            replace(
+                self.with_vector_bits(8 * size),
+                name=f"{self.name}{8 * size}",
+                title=f"{self.title}, {8 * size} bits",
+                lengths=fixed,
+            )
+            for size in self.lengths.sizes[1:]
+        ]
 
     @property
-    def _has_widths(self) -> str:
-        return f"target {self.name} has vectors of {', '.join(str(size * 8) for size in self._all_widths)} bits"
+    def _sizes(self) -> tuple[int, ...]:
+        """Bytes of a vector register, of all machines of the target."""
+        return self.lengths.sizes or (self.vector_bytes,)
+
+    @property
+    def _has_lengths(self) -> str:
+        return f"target {self.name} has vectors of {', '.join(str(size * 8) for size in self._sizes)} bits"
 
     @property
     def scalar_floats(self) -> frozenset[str]:
         """Floating-point types that only its scalar registers hold."""
-        if self.float_vectors is None:
+        if self.optional_vectors is None or self.optional_vectors.floats is None:
             return frozenset()
         held = {
-            name for name, need in self.float_vectors.items() if any(f"+{feature}" in self.features for feature in need)
+            name
+            for name, need in self.optional_vectors.floats.items()
+            if any(f"+{feature}" in self.features for feature in need)
         }
         return frozenset({"bfloat", "half", "float", "double"} - held)
 
     @property
     def without_vectors(self) -> Target:
         """The machine without its vector registers: LLVM computes the elements of vectors of 16 bytes one by one."""
-        kept = tuple(f for f in self.features if not f[1:].startswith(self.vector_feature))
-        features = (*kept, f"-{self.vector_feature}")
-        return replace(self, features=features, vector_bytes=16, registers=16, float_vectors=None)
+        vectors = self.optional_vectors
+        assert vectors is not None
+        kept = tuple(f for f in self.features if not f[1:].startswith(vectors.feature))
+        features = (*kept, f"-{vectors.feature}")
+        without = replace(vectors, floats=None)
+        return replace(self, features=features, vector_bytes=16, registers=16, optional_vectors=without)
 
     @property
     def compiler(self) -> tuple[int, tuple[str, ...]]:
@@ -426,20 +395,22 @@ class Target:
 
     def can_permute(self, bits: int) -> bool:
         """Whether one instruction permutes the elements of a register, each of `bits` bits."""
-        permutes = self.permutes
+        permutes = self.instructions.permutes
         if permutes is None or permutes.register_bytes != self.vector_bytes:
             return False
         return permutes.permutes(bits, self.features)
 
     @property
     def can_round_pairs(self) -> bool:
-        """Whether the target has `bfloat_rounding` and its feature is on."""
-        return self.bfloat_rounding is not None and f"+{self.bfloat_rounding.feature}" in self.features
+        """Whether the target has `NarrowFloats.pair_rounding` and its feature is on."""
+        rounding = self.narrow_floats.pair_rounding
+        return rounding is not None and f"+{rounding.feature}" in self.features
 
     @property
     def computes_half(self) -> bool:
-        """Whether the target has `half_arithmetic`: its feature is on."""
-        return bool(self.half_arithmetic) and f"+{self.half_arithmetic}" in self.features
+        """Whether the target has `NarrowFloats.half_arithmetic`: its feature is on."""
+        feature = self.narrow_floats.half_arithmetic
+        return bool(feature) and f"+{feature}" in self.features
 
     @property
     def function_attributes(self) -> tuple[str, ...]:
@@ -470,8 +441,9 @@ class Target:
     @property
     def used_features(self) -> tuple[str, ...]:
         """Features of its dot products, and of its conversions of and arithmetic on half."""
-        conversions = (self.half_conversions.feature,) if self.half_conversions is not None else ()
-        arithmetic = (self.half_arithmetic,) if self.half_arithmetic else ()
+        floats = self.narrow_floats
+        conversions = (floats.half_conversions.feature,) if floats.half_conversions is not None else ()
+        arithmetic = (floats.half_arithmetic,) if floats.half_arithmetic else ()
         return (*(dot.feature for dot in self._all_dots), *conversions, *arithmetic)
 
     @property
@@ -493,8 +465,8 @@ class Target:
         return tuple(d for d in dots if d.feature in have)
 
 
-def _adapted(target: Target) -> Target:
-    return target.at_width(target) if target.at_width is not None else target
+def _derived(target: Target) -> Target:
+    return target.derive(target) if target.derive is not None else target
 
 
 def normalized_feature(feature: str) -> str:
@@ -504,28 +476,28 @@ def normalized_feature(feature: str) -> str:
 
 def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
     """The target with the vectors of these features or that architecture, if it leaves its vectors open."""
-    for vectors in target.vectors:
-        if vectors.feature in features or architecture in vectors.architectures:
+    for file in target.register_files:
+        if file.feature in features or architecture in file.architectures:
             return replace(
                 target,
-                vector_bytes=vectors.size,
-                registers=vectors.registers,
-                masked_bits=vectors.masked_bits,
-                fused=vectors.fused,
-                converts_half=vectors.converts_half,
-                rounds=vectors.rounds,
-                core=vectors.core,
+                vector_bytes=file.size,
+                registers=file.registers,
+                instructions=file.instructions,
+                narrow_floats=file.narrow_floats,
+                core=file.core,
             )
     return target
 
 
 def _following_features(target: Target, changed: Collection[str]) -> Target:
-    """The target with the conversions of half that its features provide, and the width that changed ones mean."""
-    if target.half_conversions is not None:
-        target = replace(target, converts_half=f"+{target.half_conversions.feature}" in target.features)
-    for feature, size in target.width_features:
-        if f"+{feature}" in changed and size in target.widths:
-            target = _adapted(replace(target, vector_bytes=size))
+    """The target with the conversions of half that its features provide, and the length that changed ones mean."""
+    floats = target.narrow_floats
+    if floats.half_conversions is not None:
+        converts = f"+{floats.half_conversions.feature}" in target.features
+        target = replace(target, narrow_floats=replace(floats, converts_half=converts))
+    for feature, size in target.lengths.features:
+        if f"+{feature}" in changed and size in target.lengths.sizes:
+            target = _derived(replace(target, vector_bytes=size))
     return target
 
 
@@ -533,39 +505,3 @@ def _features_for(version: Target, versions: Sequence[Target], extra: Sequence[s
     """The features to add to and to remove from one of several versions."""
     optional = frozenset[str]().union(*(v.optional for v in versions))
     return tuple(f for f in extra if f[0] == "-" or f[1:] not in optional or f[1:] in version.optional)
-
-
-@cache
-def targets(machine: str = "") -> dict[str, Target]:
-    """Targets by name: the modules of `tlx.legalize`, then other packages' entry points.
-
-    Args:
-        machine: Architecture of the machines that they are for, as the system spells it; empty for any.
-    """
-    by_name: dict[str, Target] = {}
-    for name in target_modules(machine):
-        target = target_of_module(name)
-        if target is not None and (not machine or target.is_for(machine)):
-            by_name[target.name] = target
-    for target in _targets_of_packages():
-        if not machine or target.is_for(machine):
-            by_name[target.name] = target
-    return by_name
-
-
-def _targets_of_packages() -> list[Target]:
-    """The targets that other packages provide by entry points."""
-    loaded = [entry.load() for entry in target_entry_points()]
-    return [target for target in loaded if isinstance(target, Target)]
-
-
-def matrix_emulations() -> list[MatrixEmulation]:
-    """How LLVM emulates the matrix units of all targets."""
-    units = (target.matrix for target in targets().values() if target.matrix is not None)
-    return [unit.emulation for unit in units if unit.emulation is not None]
-
-
-def target_of_module(name: str) -> Target | None:
-    """The target in one of `target_modules`, None where there is none."""
-    target = getattr(importlib.import_module(target_modules()[name]), "TARGET", None)
-    return target if isinstance(target, Target) else None

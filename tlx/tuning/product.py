@@ -20,7 +20,7 @@ from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 from tlx.tuning.workload import (
     BF16,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -17,7 +18,16 @@ from tlx.lower.to_2d import to_2d
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
-_SEEDS = 400
+FREE_COPIES: Final = dict.fromkeys(
+    (
+        *("row_cycles", "row_register_cycles", "tile_cycles", "narrow_tile_cycles", "element_cycles"),
+        *("stride2_row_cycles", "stride2_register_cycles", "stride2_read_byte_cycles", "stride2_written_byte_cycles"),
+    ),
+    0,
+)
+"""Costs by which copies of rows, of every second element, and of transposed tiles cost nothing."""
+_RECORDS: Final = ("depthwise", "copies", "convolutions", "reductions")
+_SEEDS: Final = 400
 
 
 def stage1(text: str, target: Target, remarks: Remarks | None = None) -> Module:
@@ -29,9 +39,16 @@ def stage1(text: str, target: Target, remarks: Remarks | None = None) -> Module:
 
 
 def with_costs(target: Target | str, **costs: object) -> Target:
-    """The target with other costs of blocks and copies."""
+    """The target with other costs of blocks and copies: fields of `BlockCosts`, or of one of its records."""
     machine = find_target(target) if isinstance(target, str) else target
-    return replace(machine, blocks=replace(machine.blocks, **costs))
+    blocks = machine.blocks
+    for name, cost in costs.items():
+        if hasattr(blocks, name):
+            blocks = replace(blocks, **{name: cost})
+            continue
+        record = next(record for record in _RECORDS if hasattr(getattr(blocks, record), name))
+        blocks = replace(blocks, **{record: replace(getattr(blocks, record), **{name: cost})})
+    return replace(machine, blocks=blocks)
 
 
 def drawn_decisions(target: Target | str, seed: int) -> Target:
@@ -43,9 +60,10 @@ def drawn_decisions(target: Target | str, seed: int) -> Target:
     machine = find_target(target) if isinstance(target, str) else target
     if seed % 2:
         return machine.with_decision_seed(seed)
-    costs: dict[str, object] = {"alternative_share": 1e9} if seed % 4 else {"near": 64, "copied_input": (64, 64)}
-    rows = {"copied_row": (0, 0), "stride2": (0, 0, 0, 0), "transposed_tile": (0, 0)}
-    return with_costs(machine, **rows, **costs, copied_element=0, deinterleaved=0, converted=0, zeroed_bytes=1e9)
+    near = {"resident_bytes": 64, "whole_input_bytes": 64, "input_part_bytes": 64}
+    costs: dict[str, object] = {"alternative_share": 1e9} if seed % 4 else {**near}
+    free = {**FREE_COPIES, "deinterleaved_register_cycles": 0, "widening_factor": 0, "zeroed_bytes_per_cycle": 1e9}
+    return with_costs(machine, **free, **costs)
 
 
 def deciding(text: str, target: Target, *marks: str, without: tuple[str, ...] = (), **costs: object) -> Target:

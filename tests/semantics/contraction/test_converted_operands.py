@@ -13,6 +13,7 @@ from tests.semantics.contraction.test_dilated_inputs import Case, evaluated, sta
 from tests.semantics.to_2d.contract import check_contract, poisoned
 from tlx.ir.parser.module import parse
 from tlx.lower.pipeline import lower
+from tlx.target.costs.blocks import ConvolutionCosts
 from tlx.target.lookup import find_target
 
 NONE = ((1, 1), (0, 0), (0, 0))
@@ -31,7 +32,7 @@ CASES = [
 def test_wide_operands_mean_the_same(case: Case, target: str) -> None:
     """On a machine where this always pays off; loads of half may convert, too."""
     base = find_target(target)
-    machine = replace(base, blocks=replace(base.blocks, alternative_share=math.inf))
+    machine = replace(base, blocks=replace(base.blocks, convolutions=ConvolutionCosts(alternative_share=math.inf)))
     expected = evaluated(parse(case.text), case.inputs())
     module = stage1(case, machine)
     check_contract(module)

@@ -153,7 +153,7 @@ def drawn(seed: int) -> Case:
 
 def by_phases(target: str) -> Target:
     """A target on which phases always pay off, as zeros between elements cost too much."""
-    return with_costs(target, zeroed_bytes=1e-12)
+    return with_costs(target, zeroed_bytes_per_cycle=1e-12)
 
 
 def evaluated(module: Module, arguments: list[Array]) -> Array:

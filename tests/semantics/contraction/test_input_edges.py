@@ -106,14 +106,22 @@ _CASES: Final = [
 ]
 
 _SLOW: Final = {
-    "copied_row": (0, 1000),
-    "copied_element": 100,
-    "stride2": (0, 0, 100, 100),
-    "transposed_tile": (1e4, 1e4),
-    "deinterleaved": 1e4,
-    "term_register": 1e-3,
-    "depthwise": (1e-3, 0, 0, 0),
-    "call": 0,
+    "row_cycles": 0,
+    "row_register_cycles": 1000,
+    "element_cycles": 100,
+    "stride2_row_cycles": 0,
+    "stride2_register_cycles": 0,
+    "stride2_read_byte_cycles": 100,
+    "stride2_written_byte_cycles": 100,
+    "tile_cycles": 1e4,
+    "narrow_tile_cycles": 1e4,
+    "deinterleaved_register_cycles": 1e4,
+    "term_register_cycles": 1e-3,
+    "product_cycles": 1e-3,
+    "transposed_cycles": 0,
+    "split_load_cycles": 0,
+    "factor_cycles": 0,
+    "call_cycles": 0,
 }
 """Costs by which an input is copied only at its edges: copies take long."""
 

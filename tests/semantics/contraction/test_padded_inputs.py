@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.semantics.contraction.decisions import drawn_decisions, stage1, with_costs
+from tests.semantics.contraction.decisions import FREE_COPIES, drawn_decisions, stage1, with_costs
 from tests.semantics.to_2d.contract import check_contract
 from tests.tools import quick_by_target, require_processor
 from tlx.api.validation import validate
@@ -115,9 +115,14 @@ def _random(rng: np.random.Generator) -> _Padded:
     return replace(case, reads=1) if case.channels_last else case  # the evaluator takes long for single elements
 
 
-_FREE: Final = {"copied_row": (0, 0), "stride2": (0, 0, 0, 0), "transposed_tile": (0, 0), "copied_element": 0}
-"""Costs by which a copy costs nothing."""
-_COPIED: Final = {**_FREE, "term_register": 1e9, "depthwise": (1e9, 0, 0, 0)}
+_COPIED: Final = {
+    **FREE_COPIES,
+    "term_register_cycles": 1e9,
+    "product_cycles": 1e9,
+    "transposed_cycles": 0,
+    "split_load_cycles": 0,
+    "factor_cycles": 0,
+}
 """Costs by which an input is copied, too, where its channels can be innermost."""
 
 
@@ -126,7 +131,7 @@ def _decided(target: str, seed: int) -> Target:
     if seed % 2:
         return drawn_decisions(target, seed)
     near = (1 << 20, 20000, 6000, 3000)[seed // 2 % 4]
-    return with_costs(target, **_COPIED, near=near, copied_input=(near, near))
+    return with_costs(target, **_COPIED, resident_bytes=near, whole_input_bytes=near, input_part_bytes=near)
 
 
 @pytest.mark.parametrize(("seed", "target"), quick_by_target(range(50), _TARGETS, 6))
@@ -145,20 +150,20 @@ _LAYOUTS: Final = [
     (_CASE, "avx512", _COPIED, 1 << 20, "last.buf"),
     (_CASE, "avx512", _COPIED, 3072, "row.end"),
     (replace(_CASE, strides=(2, 1)), "avx2", _COPIED, 3072, "row.end"),
-    (replace(_STRIDED, x=(2, 3, 13, 40), w=(8, 3, 3, 3)), "avx512", _FREE, 1 << 20, "split.buf"),
-    (replace(_STRIDED, x=(1, 16, 13, 19), w=(16, 1, 2, 4)), "avx2", _FREE, 1500, "split.buf"),
-    (replace(_STRIDED, x=(1, 8, 13, 40), w=(8, 1, 3, 5)), "generic", _FREE, 1500, "split.buf"),
+    (replace(_STRIDED, x=(2, 3, 13, 40), w=(8, 3, 3, 3)), "avx512", FREE_COPIES, 1 << 20, "split.buf"),
+    (replace(_STRIDED, x=(1, 16, 13, 19), w=(16, 1, 2, 4)), "avx2", FREE_COPIES, 1500, "split.buf"),
+    (replace(_STRIDED, x=(1, 8, 13, 40), w=(8, 1, 3, 5)), "generic", FREE_COPIES, 1500, "split.buf"),
     (_BFLOAT, "amx", _COPIED, 1 << 20, "groups.buf"),
     (replace(_BFLOAT, x=(2, 64, 13, 19), elements=("i8", "i32"), strides=(1, 2)), "amx", _COPIED, 8192, "groups.buf"),
     (replace(_BFLOAT, strides=(1, 2)), "amx", _COPIED, 6144, "split.buf"),
     (replace(_CASE, x=(3, 16, 13, 7)), "avx512", _COPIED, 16 << 10, "part.loop"),
     (replace(_CASE, x=(3, 16, 13, 7), strides=(2, 1)), "avx2", _COPIED, 5120, "part.loop"),
-    (replace(_DEPTHWISE, x=(4, 16, 13, 7)), "avx512", _FREE, 16 << 10, "part.loop"),
-    (replace(_DEPTHWISE, x=(4, 16, 13, 7)), "avx2", _FREE, 5120, "row.end"),
-    (replace(_DEPTHWISE, x=(4, 16, 13, 7), channels_last=False), "avx512", _FREE, 5120, "row.end"),
-    (replace(_DEPTHWISE, elements=("bfloat", "bfloat"), strides=(2, 2)), "avx512", _FREE, 1500, "row.end"),
+    (replace(_DEPTHWISE, x=(4, 16, 13, 7)), "avx512", FREE_COPIES, 16 << 10, "part.loop"),
+    (replace(_DEPTHWISE, x=(4, 16, 13, 7)), "avx2", FREE_COPIES, 5120, "row.end"),
+    (replace(_DEPTHWISE, x=(4, 16, 13, 7), channels_last=False), "avx512", FREE_COPIES, 5120, "row.end"),
+    (replace(_DEPTHWISE, elements=("bfloat", "bfloat"), strides=(2, 2)), "avx512", FREE_COPIES, 1500, "row.end"),
     # The last blocks of rows are below the image: they are not those of the next one.
-    (replace(_DEPTHWISE, x=(3, 16, 6, 7), high=(8, 1)), "avx2", _FREE, 5120, "part.loop"),
+    (replace(_DEPTHWISE, x=(3, 16, 6, 7), high=(8, 1)), "avx2", FREE_COPIES, 5120, "part.loop"),
     (replace(_DEPTHWISE, x=(3, 16, 6, 7), w=(8, 16, 3, 3)), "avx2", _COPIED, 5120, "part.loop"),
 ]
 
@@ -168,7 +173,7 @@ def test_each_layout_has_a_border(
     case: _Padded, target: str, costs: Mapping[str, object], near: int, mark: str
 ) -> None:
     """Copies that are larger than `near` are made in blocks of rows, some of which have rows of the border."""
-    decided = with_costs(target, **costs, near=near, copied_input=(near, near))
+    decided = with_costs(target, **costs, resident_bytes=near, whole_input_bytes=near, input_part_bytes=near)
     written = str(stage1(case.text, decided))
     assert mark in written
     assert "%p.buf" not in written
@@ -180,7 +185,7 @@ def test_blocks_of_rows_run(strides: tuple[int, int]) -> None:
     """As machine code; the rows of a block are copied only where they are in the input."""
     require_processor("avx2")
     case = replace(_CASE, strides=strides)
-    decided = with_costs("avx2", **_COPIED, near=3072, copied_input=(3072, 3072))
+    decided = with_costs("avx2", **_COPIED, resident_bytes=3072, whole_input_bytes=3072, input_part_bytes=3072)
     assert "row.end" in str(stage1(case.text, decided))
     at_once = with_costs("avx2", **_COPIED)
     assert "row.end" not in str(stage1(case.text, at_once))

@@ -50,7 +50,15 @@ def check(case: Case, target: Target, found: str) -> None:
 
 def by_interleaved_sums(target: str, **costs: object) -> Target:
     """A target on which loops for each product of a sum cost too much, so that the products are interleaved."""
-    return with_costs(target, term_register=1e9, depthwise=(1e9, 0, 0, 0), **costs)
+    return with_costs(
+        target,
+        term_register_cycles=1e9,
+        product_cycles=1e9,
+        transposed_cycles=0,
+        split_load_cycles=0,
+        factor_cycles=0,
+        **costs,
+    )
 
 
 @pytest.mark.parametrize(("case", "target"), [*((case, "avx512") for case in CASES), (CASES[0], "avx2")])
@@ -61,7 +69,7 @@ def test_interleaved_sums_mean_the_same(case: Case, target: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_sliced_copies_of_filters_mean_the_same(case: Case) -> None:
     """The caches are so small that copies are sliced."""
-    check(case, deciding(case.text, find_target("avx512"), "%rhs.buf", "part.loop", near=_NEAR), "part.loop")
+    check(case, deciding(case.text, find_target("avx512"), "%rhs.buf", "part.loop", resident_bytes=_NEAR), "part.loop")
 
 
 @pytest.mark.parametrize("case", TALL)
@@ -74,7 +82,13 @@ def test_sliced_copies_of_images_mean_the_same(case: Case) -> None:
     size = 4 * int(np.prod(case.shapes[0]))
     most = size * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
     target = by_interleaved_sums(
-        "avx512", near=most, copied_input=(most, most), crowded_pixels=32, transposed_tile=(0, 0)
+        "avx512",
+        resident_bytes=most,
+        whole_input_bytes=most,
+        input_part_bytes=most,
+        set_conflict_pitch_bytes=32,
+        tile_cycles=0,
+        narrow_tile_cycles=0,
     )
     match = re.search(r"%last.buf = alloca \[(\d+) x float\]", str(stage1(case.text, target)))
     assert match is not None
@@ -87,7 +101,13 @@ def test_images_are_copied_one_after_the_other() -> None:
     case = Case(F32, 16, 8, (13, 11), (3, 3), strides=(2, 2), images=2)
     most = 13 << 10
     target = by_interleaved_sums(
-        "avx512", near=most, copied_input=(most, most), crowded_pixels=32, transposed_tile=(0, 0)
+        "avx512",
+        resident_bytes=most,
+        whole_input_bytes=most,
+        input_part_bytes=most,
+        set_conflict_pitch_bytes=32,
+        tile_cycles=0,
+        narrow_tile_cycles=0,
     )
     match = re.search(r"%last.heap = .*@malloc\(i64 (\d+)\)", str(stage1(case.text, target)))
     assert match is not None

@@ -26,7 +26,7 @@ from tlx.ir.types import FLOAT, I8, VectorType
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.lower.to_2d.analysis.tensor_operations import exceeds_register_elements, is_elementwise
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 CPUS: Final = [name for name in targets() if name != "nvidia"]
 MACHINES: Final = [

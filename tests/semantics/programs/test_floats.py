@@ -17,7 +17,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, HALF
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.host import best_target, cpu_flags
 from tlx.target.lookup import find_target
 from tlx.target.target import Target

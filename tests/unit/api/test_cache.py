@@ -29,8 +29,9 @@ from tlx.lower.knobs import FirstKnobSource, FixedKnobs, KnobQuery, Knobs, parse
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
 from tlx.target import system
+from tlx.target.installed import targets
 from tlx.target.lookup import find_target
-from tlx.target.target import Target, targets
+from tlx.target.target import Detection, Target
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
 from tlx.tuning.knobs_file import parse_knobs_file
 
@@ -227,7 +228,7 @@ def test_what_has_no_lasting_name_is_not_cached() -> None:
     def knobs(_query: KnobQuery) -> Knobs:
         return Knobs()
 
-    unnamed = replace(find_target("avx2"), detect_features=lambda: frozenset({"x"}))
+    unnamed = replace(find_target("avx2"), detection=Detection(find_features=lambda: frozenset({"x"})))
     assert cache_key(b"x", "avx2", Options(knobs=knobs), {}) is None
     assert cache_key(b"x", "avx2", Options(knobs=FirstKnobSource((knobs,))), {}) is None
     assert cache_key(b"x", unnamed, Options(), {}) is None
@@ -242,8 +243,9 @@ from dataclasses import replace
 from tlx.api.cache_key import cache_key
 from tlx.lower.options import Options
 from tlx.target.lookup import find_target
+from tlx.target.target import Detection
 import plugin.target
-target = replace(find_target("avx2"), detect_features=plugin.target.detect)
+target = replace(find_target("avx2"), detection=Detection(find_features=plugin.target.detect))
 for target in ("avx2", target):
     print(cache_key(b"x", target, Options(), {"set": frozenset("abcdefgh")}))
 """
@@ -285,10 +287,11 @@ def test_programs_are_part_of_the_key(tmp_path: Path) -> None:
 
 OUTSIDE: Final = """
 from dataclasses import replace
-from tlx.target.lookup import target_of_module
+from tlx.target.lookup import find_target
+from tlx.target.target import Detection
 def detect():
     return frozenset({})
-TARGET = replace(target_of_module("avx2"), name="outside", detect_features=detect)
+TARGET = replace(find_target("avx2"), name="outside", detection=Detection(find_features=detect))
 """
 PRINT_OUTSIDE_KEYS: Final = """
 from tlx.api.cache_key import cache_key

@@ -14,7 +14,7 @@ from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
 from tlx.target.host import cpu_flags, missing_features
-from tlx.target.target import targets
+from tlx.target.installed import targets
 from tlx.tuning.timing import NativeCall, call_loop, function_address
 from tlx.tuning.workload import BF16, ElementwiseCheck, FreivaldsCheck, Workload, WrongResultError
 

@@ -24,7 +24,7 @@ from tlx.fuzz.worker import Request
 from tlx.fuzz.worker_pool import CheckOutcome, Worker
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 FLOATS = (HALF, BFLOAT, FLOAT, DOUBLE)
 

@@ -20,11 +20,12 @@ from tlx.ir.values import Value
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
 from tlx.target.discovery import target_entry_points
-from tlx.target.hardware import Dot
 from tlx.target.host import version_for
+from tlx.target.installed import targets
+from tlx.target.instructions.dots import Dot
 from tlx.target.lookup import find_target
 from tlx.target.matrix_unit import MatrixUnit, TileKind, TileOperations
-from tlx.target.target import Target, targets
+from tlx.target.target import Target
 
 
 def _emit(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -161,6 +162,31 @@ def test_a_target_of_another_package_lowers() -> None:
     lowered = lower_text(_PROGRAM, target="outside")
     assert "llvm.tensor." not in lowered
     assert "@llvm.fmuladd.v8f32(" in lowered
+
+
+@pytest.mark.usefixtures("outside")
+@pytest.mark.parametrize(
+    ("old", "said"),
+    [
+        ('Target("outside", "", fused=True)', "got an unexpected keyword argument 'fused'"),
+        ("import tlx.target.hardware", "No module named 'tlx.target.hardware'"),
+    ],
+)
+def test_a_target_written_for_another_version_is_named(tmp_path: Path, old: str, said: str) -> None:
+    (tmp_path / "tlx_outside_target.py").write_text(f"from tlx.target.target import Target\n{old}\n")
+    message = f"target 'outside' of package tlx-outside-target 1.0 cannot be loaded: .*{said}; update or uninstall"
+    with pytest.raises(UsageError, match=message):
+        find_target("outside")
+
+
+@pytest.mark.parametrize(("name", "size"), [("sve", 16), ("sve256", 32), ("sme512", 64), ("rvv256", 32)])
+def test_each_length_of_vectors_is_a_target(name: str, size: int) -> None:
+    target = find_target(name)
+    assert (target.name, target.vector_bytes) == (name, size)
+    assert targets()[name] is target
+    if size > 16:
+        with pytest.raises(UsageError, match=f"target {name} has vectors of {size * 8} bits"):
+            target.with_vector_bits(128)
 
 
 def test_packages_are_searched_only_where_one_has_targets(tmp_path: Path) -> None:

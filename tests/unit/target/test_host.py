@@ -15,10 +15,12 @@ from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
 from tlx.legalize.x86.host import detect_features
 from tlx.target import host
+from tlx.target.costs.memory import Caches
 from tlx.target.discovery import host_modules
-from tlx.target.hardware import Caches, Dot
+from tlx.target.installed import targets
+from tlx.target.instructions.dots import Dot
 from tlx.target.lookup import find_target
-from tlx.target.target import Target, targets
+from tlx.target.target import Target
 
 
 def no_code(*_: object) -> Value:
@@ -240,10 +242,10 @@ def test_plain_vectors_have_the_features_of_the_machine() -> None:
     assert host.best_target([generic], frozenset("imafdcv"), Caches(), "x86_64").features == ()
 
 
-@pytest.mark.parametrize("name", [name for name, target in targets().items() if target.detect_features])
+@pytest.mark.parametrize("name", [name for name, target in targets().items() if target.detection.find_features])
 def test_features_that_targets_detect_are_facts_of_the_machine(name: str) -> None:
     """The key of cached code has what the architecture's module for this machine detects."""
-    detect = targets()[name].detect_features
+    detect = targets()[name].detection.find_features
     assert detect is not None
     function = detect.func if isinstance(detect, partial) else detect
     assert function.__module__ in host_modules(targets()[name].triples[0])

@@ -8,8 +8,8 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.llvm.codegen import lacking_features
+from tlx.target.installed import targets
 from tlx.target.lookup import find_target, resolve_target
-from tlx.target.target import targets
 
 PROCESSORS = [(target.name, cpu) for target in targets().values() if target.grid is None for cpu in target.cpus]
 

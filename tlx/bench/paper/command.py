@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tlx.api import files
 from tlx.diagnostics import TlxError, UsageError
 from tlx.target.host import cpu_flags, missing_features
+from tlx.target.installed import targets
 from tlx.target.lookup import find_target
-from tlx.target.target import targets
 
 if TYPE_CHECKING:
     from tlx.bench.paper.worker import Job

@@ -21,7 +21,8 @@ from tlx.diagnostics import TlxError, TlxWarning, UsageError, recorded_warnings
 from tlx.llvm.triples import architecture, native_triple, triple_of
 from tlx.lower.remarks import Remarks
 from tlx.target.host import best_target, cpu_flags, host_caches, missing_features
-from tlx.target.target import Target, targets
+from tlx.target.installed import targets
+from tlx.target.target import Target
 
 if TYPE_CHECKING:
     from tlx.lower.options import Options
@@ -115,7 +116,11 @@ def default_target(text: str, *, is_native: bool) -> Target:
     known = list(targets().values())
     flags = set(features)
     for target in known:
-        names = {linux for name, linux in target.linux_names.items() if name in {f.replace("-", "") for f in features}}
+        names = {
+            linux
+            for name, linux in target.detection.linux_names.items()
+            if name in {f.replace("-", "") for f in features}
+        }
         flags |= names if target.is_for(machine) else set()
         has_length = bool(lengths) and lengths <= {*target.attributes}
         if is_native and target.attributes:

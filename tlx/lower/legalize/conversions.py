@@ -65,24 +65,24 @@ def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -
         return b.shuffle(*even_and_odd(b, register), order)
     if source == BFLOAT:
         return bfloat_as_float(b, register)
-    if not target.converts_half:
+    if not target.narrow_floats.converts_half:
         return _from_half(b, register, count)
-    if target.half_conversions is not None and target.half_conversions.widen is not None:
-        return target.half_conversions.widen(b, register)
+    if target.narrow_floats.half_conversions is not None and target.narrow_floats.half_conversions.widen is not None:
+        return target.narrow_floats.half_conversions.widen(b, register)
     return b.cast("fpext", b.cast("bitcast", register, VectorType(count, HALF)), VectorType(count, FLOAT))
 
 
 def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Value:
     """A register of float as bfloat or half, rounded to nearest even."""
     count = _count(register)
-    if to == BFLOAT and target.converts_bfloat:
+    if to == BFLOAT and target.narrow_floats.converts_bfloat:
         return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, BFLOAT)), VectorType(count, I16))
     if to == BFLOAT:
         return round_to_bfloat(b, register)
-    if not target.converts_half:
+    if not target.narrow_floats.converts_half:
         return _to_half(b, register, count)
-    if target.half_conversions is not None and target.half_conversions.narrow is not None:
-        return target.half_conversions.narrow(b, register)
+    if target.narrow_floats.half_conversions is not None and target.narrow_floats.half_conversions.narrow is not None:
+        return target.narrow_floats.half_conversions.narrow(b, register)
     return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
 
 
@@ -362,7 +362,7 @@ _LAST_BIT: Final = 0x10000
 
 def _compares_to_masks(target: Target) -> bool:
     """Whether comparisons yield mask registers with a bit for each element, as AVX-512's do."""
-    return 16 in target.masked_bits
+    return 16 in target.instructions.masked_bits
 
 
 def works_on_float_pairs(target: Target, element: Type, sources: Sequence[Type], register: Value) -> bool:

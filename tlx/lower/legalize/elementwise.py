@@ -116,7 +116,9 @@ def emit_elementwise(
         return _signs(b, registers)
     if operation.is_half_arithmetic([element, *sources], target):
         return _in_half(b, target, operation, element, registers)
-    if operation.callee == "llvm.fma" and (element in _NARROW or (element == FLOAT and not target.fused)):
+    if operation.callee == "llvm.fma" and (
+        element in _NARROW or (element == FLOAT and not target.instructions.has_fma)
+    ):
         return _fma(b, target, element, registers)
     if element in _NARROW or any(s in _NARROW for s in sources):
         return _as_float(b, target, operation, element, sources, registers)
@@ -132,11 +134,11 @@ def _by_instruction(
     registers: Sequence[Value],
 ) -> Value:
     """The operation on registers of the types that it computes in."""
-    if operation.callee in _ROUNDINGS and not (target.rounds and operation.callee != "llvm.round"):
+    if operation.callee in _ROUNDINGS and not (target.instructions.has_rounding and operation.callee != "llvm.round"):
         return rounded_to_integer(b, operation.callee.removeprefix("llvm."), registers[0])
     if operation.callee == "llvm.roundeven":  # the same, and backends that lack it have rint
         operation = ElementwiseOp("call", operation.flags, "", "llvm.rint")
-    if operation.callee in SATURATING and not target.saturates:
+    if operation.callee in SATURATING and not target.backend.has_saturating_conversions:
         assert isinstance(element, IntType)
         return saturated(b, operation.callee, registers[0], element)
     if operation.callee in _ROUNDED_INTEGERS:  # for which LLVM calls the C library, one element after another
@@ -147,17 +149,17 @@ def _by_instruction(
     if operation.callee == "llvm.canonicalize":
         return _quieted(b, registers[0])
     if operation.callee in _EXTREMES and not (
-        target.extremes and operation.callee in _NAN_EXTREMES and element == FLOAT
+        target.instructions.has_minimum and operation.callee in _NAN_EXTREMES and element == FLOAT
     ):
         best = _extreme(b, operation.callee, registers[0], registers[1])
-        if target.selects_nan or operation.callee not in _NAN_EXTREMES:
+        if target.backend.keeps_selected_nan or operation.callee not in _NAN_EXTREMES:
             return best
         return with_nan(b, best, *registers)
     if operation.callee in _FUNNEL_SHIFTS and is_miscompiled(target, operation, element):
         return _funnel_shift(b, operation.callee, *registers)
     if operation.opcode == "fcmp" and is_miscompiled(target, operation, element):
         operation, registers = ElementwiseOp("fcmp", operation.flags, "ugt"), registers[::-1]
-    if operation.callee == "llvm.fmuladd" and target.fused:
+    if operation.callee == "llvm.fmuladd" and target.instructions.has_fma:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
     return operation.emit(b, vector_of(_lanes(registers), element), registers)
 
@@ -171,14 +173,14 @@ def is_miscompiled(target: Target, operation: ElementwiseOp, element: Type) -> b
     These are funnel shifts of i64, and the comparison `ult`, which LLVM makes ordered in selects.
     """
     if operation.callee in _FUNNEL_SHIFTS:
-        return element == I64 and not target.funnel_shifts
-    return operation.opcode == "fcmp" and operation.predicate == "ult" and not target.selects_nan
+        return element == I64 and not target.backend.has_funnel_shifts
+    return operation.opcode == "fcmp" and operation.predicate == "ult" and not target.backend.keeps_selected_nan
 
 
 def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:
     """Whether LLVM lowers an operation to calls to the C library, one for each element."""
     if operation.callee == "llvm.fma":
-        return element == DOUBLE and not target.fused
+        return element == DOUBLE and not target.instructions.has_fma
     return operation.opcode == "frem" or operation.callee.removeprefix("llvm.") in LIBRARY_FUNCTIONS
 
 
@@ -227,7 +229,7 @@ def _relu(b: Builder, target: Target, element: Type, register: Value) -> Value:
     """
     if not isinstance(element, FloatType):
         return b.select(b.icmp("sgt", register, zero(register.type)), register, zero(register.type))
-    if element not in _NARROW and target.selects_nan:
+    if element not in _NARROW and target.backend.keeps_selected_nan:
         return b.select(compare(b, "ugt", register, zero(register.type)), register, zero(register.type))
     bits = register if element in _NARROW else as_bits(b, register)
     sign, infinity = _SIGN_AND_INFINITY[element]

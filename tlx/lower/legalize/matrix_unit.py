@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tlx.ir.instructions import Block, Instruction
     from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
     from tlx.lower.context import LoweringContext
-    from tlx.target.hardware import Dot
+    from tlx.target.instructions.dots import Dot
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class MatrixLegalizer(VectorLegalizer):
         """Legalise the function in place."""
         super().run()
         for block in self.function.blocks:
-            if block.name in self.moving and self.target.vector_constraint:
+            if block.name in self.moving and self.target.instructions.opaque_constraint:
                 spread_evenly(self.b, block, self.moving[block.name], self.target)
         operations, self._operations = [*self._operations.values()], {}
         for each in operations:

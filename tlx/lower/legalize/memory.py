@@ -117,7 +117,7 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
         return load_whole(b, target, address, type_, align)
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
-    if present & (present - 1) and bits_of(element) in target.masked_bits:
+    if present & (present - 1) and bits_of(element) in target.instructions.masked_bits:
         lanes = next_power_of_two(width)
         loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
         return loaded if lanes == width else b.shuffle(loaded, None, range(width))
@@ -126,7 +126,7 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
 
 def load_whole(b: Builder, target: Target, address: Value, type_: VectorType, align: int) -> Value:
     """Load a vector, in halves if LLVM would access what follows it, too."""
-    if bytes_of(type_) not in target.widened_bytes:
+    if bytes_of(type_) not in target.backend.whole_register_bytes:
         return b.load(type_, address, align)
     count = type_.count // 2
     half = vector_of(count, type_.element)
@@ -139,14 +139,14 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
     width = _lanes_of(register)
     element = _element_of(register)
     align = align or bits_of(element) // 8
-    if present < width and present & (present - 1) and bits_of(element) in target.masked_bits:
+    if present < width and present & (present - 1) and bits_of(element) in target.instructions.masked_bits:
         lanes = next_power_of_two(width)
         b.masked_store(resized(b, register, lanes), address, align, _mask(lanes, present))
         return
     if present == 1 < width:
         b.store(b.extract_element(register, 0), address, align)
         return
-    parts = 2 if present * bytes_of(element) in target.widened_bytes else 1
+    parts = 2 if present * bytes_of(element) in target.backend.whole_register_bytes else 1
     size = present // parts
     for first in range(0, present, size):
         part = b.shuffle(register, None, range(first, first + size))

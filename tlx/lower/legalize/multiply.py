@@ -39,7 +39,7 @@ from tlx.lower.legalize.registers import (
 )
 from tlx.lower.legalize.vnni import RightWithPermutedColumns
 from tlx.lower.operations import MMA_SIGNS
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 
@@ -283,7 +283,7 @@ def multiply(
     """
     signs: tuple[Sign, Sign] = ("f", "f") if isinstance(acc.element, FloatType) else MMA_SIGNS[name]
     dot = _matching_dot(target, acc, left, right, signs, k)
-    if target.multiplies_by_lane and (dot is not None or left.element == acc.element):
+    if target.instructions.fma_takes_lane and (dot is not None or left.element == acc.element):
         left = _by_lane(acc, left, k // (dot.width if dot else 1))
     if dot is not None and dot.widening_loads is None:
         return _by_dot(b, acc, left, right, k, dot)
@@ -386,7 +386,7 @@ def _by_fma(
     def accumulate(c: Value, x: Value, y: Value) -> Value:
         if not isinstance(acc.element, FloatType):
             return b.binary("add", c, b.binary("mul", x, y))
-        name = "llvm.fma" if target.fused else "llvm.fmuladd"
+        name = "llvm.fma" if target.instructions.has_fma else "llvm.fmuladd"
         return b.call_intrinsic(name, [c.type], c.type, [x, y, c], "acc")
 
     by_lane = isinstance(left, LeftByLane)

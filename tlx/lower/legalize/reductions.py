@@ -40,7 +40,7 @@ from tlx.lower.legalize.elementwise import with_nan
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import MIN_MAX, emit_combine
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 REDUCE_PREFIX: Final = "reduce."
@@ -83,7 +83,7 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers, target: Target) -
 def _combined(b: Builder, target: Target, operation: str, x: Value, y: Value) -> Value:
     """Two registers combined; a maximum or minimum is NaN where one of them is."""
     result = emit_combine(b, operation, x, y)
-    if target.selects_nan or operation not in MIN_MAX or not isinstance(scalar_of(x.type), FloatType):
+    if target.backend.keeps_selected_nan or operation not in MIN_MAX or not isinstance(scalar_of(x.type), FloatType):
         return result
     return with_nan(b, result, y, y)
 
@@ -251,7 +251,7 @@ def _added_products(b: Builder, target: Target, product: LaneProduct, total: Val
     if dot is not None:
         return dot.emit(b, total, as_words(b, x, width), as_words(b, y, width))
     pairs = [(x, y)] if width == 1 else zip(even_and_odd(b, x), even_and_odd(b, y), strict=True)
-    name = "llvm.fma" if target.fused else "llvm.fmuladd"
+    name = "llvm.fma" if target.instructions.has_fma else "llvm.fmuladd"
     for lhs, rhs in pairs:
         total = b.call_intrinsic(name, [total.type], total.type, [lhs, rhs, total], "acc")
     return total

@@ -454,9 +454,9 @@ def opaque_register(b: Builder, register: Value, target: Target) -> Value:
     time of its instruction selection.
     """
     bits = max(_PERMUTED_BITS, bits_of(_element(register)))
-    if target.permutes is None or not target.can_permute(bits):
+    if target.instructions.permutes is None or not target.can_permute(bits):
         return register
-    return b.opaque(register, target.permutes.constraint)
+    return b.opaque(register, target.instructions.permutes.constraint)
 
 
 def interleaved_in_lanes(b: Builder, registers: list[Value], lane: int, unit: int = 1) -> list[Value]:
@@ -539,7 +539,7 @@ _MAX_GATHERED: Final = 2
 
 def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
     """A function that permutes elements of a type in the current block; None where LLVM's shuffles are as good."""
-    bits, permutes = bits_of(register_element(element)), target.permutes
+    bits, permutes = bits_of(register_element(element)), target.instructions.permutes
     if permutes is None or bits not in permutes.opaque or not permutes.permutes(bits, target.features):
         return None
     word = IntType(bits)
@@ -558,7 +558,7 @@ def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
 
 def gatherer(b: Builder, target: Target) -> Gather | None:
     """A function that gathers elements of one or two whole registers; None if the target has no instruction."""
-    permutes = target.permutes
+    permutes = target.instructions.permutes
     if permutes is None or not all(permutes.permutes(bits_of(e), target.features) for e in permutes.pairs):
         return None
 

@@ -72,7 +72,7 @@ from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
 from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients
 from tlx.lower.legalize.math.subnormal_products import subnormal_products
 from tlx.lower.operations import Accuracy, ElementwiseOp
-from tlx.target.hardware import FloatEstimates
+from tlx.target.instructions.functions import FloatEstimates
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")
@@ -93,9 +93,9 @@ def row_quotients(
 
 def is_quotient_by_product_better(target: Target, element: Type, divisors: Sequence[Value]) -> bool:
     """Whether quotients by splats are faster as products."""
-    if target.estimates is not None:
+    if target.instructions.estimates is not None:
         return element == FLOAT and all(isinstance(d.type, VectorType) and d.type.count > 1 for d in divisors)
-    if target.float_instructions is None:
+    if target.instructions.functions is None:
         return False
     if element == BFLOAT:
         return all(works_on_float_pairs(target, element, [element], d) for d in divisors)
@@ -114,8 +114,8 @@ def divide_registers(
     The builder is in another block afterwards.
     """
     assert isinstance(divisor.type, VectorType)
-    if target.estimates is not None:
-        return _divided_by_estimates(b, target, target.estimates, numerators, divisor)
+    if target.instructions.estimates is not None:
+        return _divided_by_estimates(b, target, target.instructions.estimates, numerators, divisor)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
     bits = _RangeChecks(b, I16 if element == BFLOAT else I32, divisor.type.count)
     rare = bits.outside_divisor_range(divisor)
@@ -317,7 +317,7 @@ def divided(
     """
     is_plain = _RECIPROCAL in operation.flags
     operation = replace(operation, flags=tuple(flag for flag in operation.flags if flag != _RECIPROCAL))
-    if is_plain or element not in (FLOAT, DOUBLE, BFLOAT) or not target.fused or target.grid is not None:
+    if is_plain or element not in (FLOAT, DOUBLE, BFLOAT) or not target.instructions.has_fma or target.grid is not None:
         return _by_instruction(b, target, operation, element, numerators, divisors)
     results: list[Value] = []
     for start in range(0, len(numerators), _GUARDED_REGISTERS):
@@ -347,7 +347,7 @@ def _divided_bfloats(
         pairs = zip(operands.widened(numerators), operands.widened(divisors), strict=True)
         return operands.signed(operands.rounded(rounded_ratios(operands.floats, instructions, list(pairs))))
 
-    if target.float_instructions is None:
+    if target.instructions.functions is None:
         return quotients_by_case(operands, divide)
     extremes = Extremes.of(operands)
     return branch_if_any_lane(extremes.lanes, extremes.may_have_subnormal_quotients(), careful, divide)
@@ -404,7 +404,7 @@ def _by_instruction(
 
 def quotients_only_rounded(function: Function, tensors: FunctionTensors, target: Target) -> dict[str, Instruction]:
     """Divisions of rows of floats by a number each whose only use is a rounding to bfloat or half, by its result."""
-    if target.estimates is None:
+    if target.instructions.estimates is None:
         return {}
     defined, used = definitions(function), uses(function)
     found: dict[str, Instruction] = {}
@@ -441,7 +441,7 @@ def products_with_subnormals(
     those with instructions for exponents, where a branch takes 2 to 10 % of the time of x sigmoid(x) (Xeon 6/207/2,
     `avx512`, 2026-11-30). The builder may be in another block afterwards.
     """
-    has_branch = target.fused and target.grid is None and target.float_instructions is None
+    has_branch = target.instructions.has_fma and target.grid is None and target.instructions.functions is None
     if element not in (FLOAT, DOUBLE, BFLOAT) or not has_branch:
         return []
 

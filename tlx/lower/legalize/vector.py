@@ -86,7 +86,7 @@ class VectorLegalizer(TileValues):
         super().__init__(module, function, context)
         self.factor_ranks = i16_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
-        self.nan_operands = {} if self.target.selects_nan else nan_operands(function)
+        self.nan_operands = {} if self.target.backend.keeps_selected_nan else nan_operands(function)
         self.rounded_quotients = {
             result: division
             for result, division in quotients_only_rounded(function, self.tensors, self.target).items()
@@ -364,8 +364,8 @@ class VectorLegalizer(TileValues):
         if element == HALF:
             emit = partial(halves_of_pair, target=self.target)
         else:
-            assert self.target.bfloat_rounding is not None
-            emit = self.target.bfloat_rounding.emit
+            assert self.target.narrow_floats.pair_rounding is not None
+            emit = self.target.narrow_floats.pair_rounding.emit
             if not self.has_no_subnormals(floats):
                 emit = partial(bfloats_with_subnormals, emit)
         tile = with_lanes(self.b, self.flat(floats, FLOAT, rows, cols), lanes)

@@ -145,7 +145,10 @@ class MatrixView:
 
 
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH_INTRINSICS | LIBRARY_FUNCTIONS)
+_LONG_OPERATIONS: Final = DIVISIONS | {"frem"}
 _MATH_COST: Final = 20
+_CONVERTED_COST: Final = 6
+"""Instructions of an operation on half or bfloat that is computed in float."""
 _BRANCHING: Final = frozenset({"sin", "cos"})
 
 
@@ -325,13 +328,11 @@ class Expression:
             return _MATH_COST if node.name in MATH_INTRINSICS else 1
         if not isinstance(node, InstructionNode):
             return 0
-        if node.operation.callee in _MATH_CALLS or node.operation.opcode == "frem":
-            return _MATH_COST
-        if node.operation.opcode in DIVISIONS:
+        if node.operation.callee in _MATH_CALLS or node.operation.opcode in _LONG_OPERATIONS:
             return _MATH_COST
         narrow = isinstance(node.element, FloatType) and bits_of(node.element) == 16
         in_half = node.operation.is_half_arithmetic([node.element], target)
-        return 6 if narrow and not is_mask(node.element) and not in_half else 1
+        return _CONVERTED_COST if narrow and not is_mask(node.element) and not in_half else 1
 
     @property
     def may_trap(self) -> bool:

@@ -52,7 +52,7 @@ from tlx.lower.to_tiles.expression import (
     UnaryNode,
 )
 from tlx.lower.to_tiles.problem import BatchStrides, Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 
 
 @dataclass(eq=False)

@@ -106,7 +106,8 @@ from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import recipe_kind
-from tlx.target.hardware import CoreModel, KernelLimits
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.limits import KernelLimits
 from tlx.target.target import Target
 
 L1_LOCALITY: Final = 3
@@ -205,7 +206,7 @@ def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """
     several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
     is_small = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
-    few_panels = recipe.tile.mr * recipe.tile.nr > target.core.limits.prefetch_rows * recipe.blocks.nc
+    few_panels = recipe.tile.mr * recipe.tile.nr > target.core.limits.prefetch.panel_rows * recipe.blocks.nc
     too_many_lines = recipe.blocks.nc < gemm.n and few_panels
     is_profitable = several and not (recipe.packing.a or is_small or too_many_lines)
     return is_profitable and _is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
@@ -230,7 +231,7 @@ def _operands_of_later_tiles(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     if (
         not _is_single_product(gemm, recipe)
         or a + b + c <= l2
-        or recipe.blocks.kc // recipe.tile.kstep < target.core.limits.prefetch_part * recipe.tile.mr
+        or recipe.blocks.kc // recipe.tile.kstep < target.core.limits.prefetch.min_part_steps * recipe.tile.mr
     ):
         return ""
     if not _has_issue_slots(recipe, target.core):
@@ -251,7 +252,7 @@ def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe, limits: KernelLimits) -> b
     Otherwise B is cached when the remaining row tiles read it.
     """
     ranges = row_ranges(gemm, recipe)
-    several = sum(rows.count for rows in ranges) >= limits.prefetch_piece
+    several = sum(rows.count for rows in ranges) >= limits.prefetch.min_piece_steps
     return several and all(rows.count <= recipe.blocks.mc // rows.size for rows in ranges)
 
 
@@ -264,7 +265,7 @@ def pieces_per_part(recipe: Recipe, steps: int, rows: int, limits: KernelLimits)
         rows: Rows of A that use a panel.
         limits: The machine's limits.
     """
-    return max(1, min(-(-steps // rows), steps // (limits.prefetch_piece * recipe.tile.mr)))
+    return max(1, min(-(-steps // rows), steps // (limits.prefetch.min_piece_steps * recipe.tile.mr)))
 
 
 def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:

@@ -19,7 +19,7 @@ from tlx.ir.types import DOUBLE, FLOAT, I32, I64, FloatType, Type, bits_of, mang
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf, may_alias_leaf
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
 _EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiply

@@ -69,9 +69,18 @@ def kernel_key(target: Target, gemm: Gemm | None, method: Recipe | Reduction | N
     if isinstance(method, Reduction):
         dots = [d for d in target.usable_dots if d.width == method.products]
     names = [(d.lhs, d.rhs, d.accumulator, d.feature) for d in dots]
-    unit = target.vector_bytes, target.registers, target.masked_bits, target.broadcasts
+    unit = target.vector_bytes, target.registers, target.instructions.masked_bits, target.instructions.fma_broadcasts
     used = names[:1] if recipe else names
-    return (*unit, target.fused, target.converts_half, target.rounds, matrix, used, gemm, method)
+    return (
+        *unit,
+        target.instructions.has_fma,
+        target.narrow_floats.converts_half,
+        target.instructions.has_rounding,
+        matrix,
+        used,
+        gemm,
+        method,
+    )
 
 
 @dataclass(eq=False)
@@ -119,7 +128,7 @@ class Dispatcher:
             self._level = module.global_names.fresh(LEVEL)
             module.append(UnparsedText(f"\n\n@{self._level} = internal global i32 0, align 4"))
             function = new_function(module, module.global_names.fresh(DETECT), [], "nounwind noinline cold")
-            detect = versions[-1].detect
+            detect = versions[-1].detection.emit
             assert detect is not None
             b = Builder(module, function)
             store_level(b, self._level, detect(b, versions, request_permission=self.request_permission))

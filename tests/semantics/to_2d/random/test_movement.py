@@ -17,6 +17,7 @@ from tlx.ir.parser.module import parse
 from tlx.llvm.verification import check_module
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
+from tlx.target.costs.blocks import ReductionCosts
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
@@ -66,7 +67,10 @@ def test_stage_1_means_the_same(kind: str) -> None:
 def test_windows_are_reduced_in_several_passes(kind: str) -> None:
     """Lower small tensors and windows as large ones: with several passes, and with loops around temporaries."""
     generic = find_target("generic")
-    small = replace(generic, blocks=replace(generic.blocks, temporary_part=200, unrolled_window=3))
+    small = replace(
+        generic,
+        blocks=replace(generic.blocks, reductions=ReductionCosts(temporary_part_bytes=200, max_unrolled_window=3)),
+    )
     for seed in range(1000, 1000 + EACH):
         check_stage_1(kind, seed, small)
 

@@ -29,8 +29,8 @@ def replace_operations(module: Module, functions: Iterable[Function], target: Ta
 
     These are funnel shifts of i64, and comparisons and selects of the lesser or greater of two numbers, which lose NaN.
     """
-    for function in functions if not (target.selects_nan and target.funnel_shifts) else ():
-        numbers = {} if target.selects_nan else nan_operands(function)
+    for function in functions if not (target.backend.keeps_selected_nan and target.backend.has_funnel_shifts) else ():
+        numbers = {} if target.backend.keeps_selected_nan else nan_operands(function)
         for block in function.blocks:
             for instruction in list(block.instructions):
                 operation, type_ = ElementwiseOp.of(instruction), instruction.type
@@ -64,12 +64,15 @@ def leave_out_vectors(module: Module, functions: Iterable[Function], target: Tar
 
     Functions that pass vectors stay, as the features decide in which registers these are.
     """
-    for function in functions if not target.shuffles else ():
+    vectors = target.optional_vectors
+    if vectors is None or target.backend.has_vector_shuffles:
+        return
+    for function in functions:
         instructions = list(function.instructions())
         if _passes_vectors(function) or any(map(_calls_with_vectors, instructions)):
             continue
         if any(map(_is_scattered, instructions)) or any(map(_makes_bits, instructions)):
-            text, feature = module.attribute_text(function.signature), f"-{target.vector_feature}"
+            text, feature = module.attribute_text(function.signature), f"-{vectors.feature}"
             text, count = _FEATURES.subn(rf'\1,{feature}"', text)
             function.replace_attributes(text if count else f'{text} "target-features"="{feature}"'.strip())
 
@@ -109,7 +112,7 @@ def split_widened(module: Module, target: Target) -> None:
 
     The same is done for kernels as they are made.
     """
-    for function in module.functions if target.widened_bytes else ():
+    for function in module.functions if target.backend.whole_register_bytes else ():
         for block in function.blocks:
             for access in [i for i in block.instructions if _is_widened(i, target)]:
                 b = Builder(module, function, block, block.instructions.index(access))
@@ -134,5 +137,5 @@ def _is_widened(access: Instruction, target: Target) -> bool:
         isinstance(type_, VectorType)
         and not type_.scalable
         and bits_of(type_.element) % 8 == 0
-        and bytes_of(type_) in target.widened_bytes
+        and bytes_of(type_) in target.backend.whole_register_bytes
     )

@@ -34,7 +34,7 @@ from tlx.ir.rewrite import split_block
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
 from tlx.lower.operations import FULL_ACCURACY, Accuracy
-from tlx.target.hardware import FloatEstimates, FloatInstructions
+from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
 from tlx.target.target import Target
 
 Operand = Value | float
@@ -215,10 +215,10 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
         msg = f"mathematical functions take vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
-    instructions = target.float_instructions if is_whole else None
-    constraint = target.vector_constraint if is_whole else ""
+    instructions = target.instructions.functions if is_whole else None
+    constraint = target.instructions.opaque_constraint if is_whole else ""
     return LaneArithmetic(
-        b, type_.count, element, instructions, accuracy, target.big_endian, target.estimates, constraint
+        b, type_.count, element, instructions, accuracy, target.big_endian, target.instructions.estimates, constraint
     )
 
 

@@ -24,7 +24,7 @@ from tlx.lower.legalize.math.arithmetic import LaneArithmetic, branch_if_any_lan
 from tlx.lower.legalize.math.division_cases import quotients_by_case
 from tlx.lower.legalize.math.division_operands import DivisionOperands, with_sign_of_quotient
 from tlx.lower.legalize.registers import emit_interleaved
-from tlx.target.hardware import FloatInstructions
+from tlx.target.instructions.functions import FloatInstructions
 
 
 def quotients(

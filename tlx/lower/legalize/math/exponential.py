@@ -112,7 +112,7 @@ from tlx.lower.legalize.math.arithmetic import (
     two_sum,
     ulp_to_one,
 )
-from tlx.target.hardware import FloatEstimates, FloatInstructions
+from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
 
 LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 """1 / ln 2."""

@@ -42,7 +42,7 @@ from typing import Final
 
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, fast_two_sum, hex_floats, horner
-from tlx.target.hardware import FloatInstructions
+from tlx.target.instructions.functions import FloatInstructions
 
 INTERVAL_SHIFT: Final = 18
 """Bits of a float below the index of the interval."""

@@ -67,7 +67,7 @@ def convert_small(
     if conversion.format == E5M2:
         half = b.binary("shl", b.cast("zext", register, _like(register, I16)), _splat(register, I16, 8))
         return half if to == HALF else _from_float(b, target, narrow_to_float(b, target, half, HALF), to)
-    expand = _from_e4m3_by_half if target.converts_half else _from_e4m3
+    expand = _from_e4m3_by_half if target.narrow_floats.converts_half else _from_e4m3
     return _from_float(b, target, expand(b, target, conversion.format, register), to)
 
 
@@ -80,7 +80,7 @@ def _as_float(b: Builder, target: Target, register: Value, source: Type) -> Valu
 
 def _from_float(b: Builder, target: Target, register: Value, to: Type) -> Value:
     """A register of floats, whose numbers are exact in every type, as another one."""
-    if to == BFLOAT and not target.converts_bfloat:
+    if to == BFLOAT and not target.narrow_floats.converts_bfloat:
         upper = b.binary("lshr", as_bits(b, register), _splat(register, I32, 16))
         return b.cast("trunc", upper, _like(register, I16))
     if to in _NARROW:
@@ -148,7 +148,10 @@ def replace_small_conversions(module: Module, own: Sequence[Function], target: T
 
     A program's own functions (`own`) do not have the target's features, which its instructions for half need.
     """
-    plain = replace(target, half_conversions=None, converts_half=False) if target.half_conversions else target
+    floats = target.narrow_floats
+    if floats.half_conversions is not None:
+        floats = replace(floats, half_conversions=None, converts_half=False)
+    plain = replace(target, narrow_floats=floats)
     targets = dict.fromkeys((function.name for function in own), plain)
     for function in module.functions:
         for block in function.blocks:

@@ -82,7 +82,7 @@ class _CountedLoop:
 
 def pipeline_loads(module: Module, function: Function, blocks: Sequence[Block], target: Target) -> None:
     """Load operands of products ahead, as far as the registers allow, in those blocks of a kernel that are loops."""
-    most = target.core.limits.loads_ahead
+    most = target.core.limits.k_loop.loads_ahead
     if not most:
         return
     defined = definitions(function)

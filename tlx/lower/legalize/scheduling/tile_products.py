@@ -74,7 +74,7 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
     for number, unit in enumerate(units):
         schedule.advance(vectors[number * len(vectors) // len(units)] if number else start)
         schedule.place(unit)
-        schedule.pin(b, target.vector_constraint)
+        schedule.pin(b, target.instructions.opaque_constraint)
     schedule.advance(len(others))
 
 

@@ -20,7 +20,7 @@ from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.contraction.vnni import VnniRows
 from tlx.lower.to_2d.loop_nests import CollapsedDims
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.target.hardware import randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
 
 _MOST_CHAINED: Final = 64
 _MOST_CHAINED_IN_TILES: Final = 256
@@ -197,25 +197,28 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     rows, columns, depth, costs = blocking.m.extent, blocking.n.extent, blocking.k.extent, unit.costs
     vectors = -(-columns // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= _max_chained(unit) else (1, blocking.sums)
-    between = costs.term
+    between = costs.term_cycles
     if not unit.rows and not blocking.k_in_memory_order:
-        between += costs.term_register * rows * vectors
-    cycles = costs.call + terms * (between + unit.cycles(rows, columns, depth, blocking.group, blocking.packings))
+        between += costs.term_register_cycles * rows * vectors
+    cycles = costs.call_cycles + terms * (
+        between + unit.cycles(rows, columns, depth, blocking.group, blocking.packings)
+    )
     timing = unit.timing
     if timing is not None and _crosses_lines(blocking, unit):
         cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
     if timing is not None and not _has_adjacent_rows(blocking, unit):
         cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load
-    stored = (costs.store[blocking.is_transposed] + _crowded_store(blocking, unit)) * rows * vectors
+    store = costs.transposed_store_cycles if blocking.is_transposed else costs.store_cycles
+    stored = (store + _crowded_store(blocking, unit)) * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
     lhs = None if LHS in blocking.copied else block_loaded_as(LHS, blocking.m, blocking.k)
     if lhs is not None and not lhs[0] and not unit.rows:
-        cycles += terms * depth * rows * min(costs.line * vectors, costs.transposed_element)
+        cycles += terms * depth * rows * min(costs.strided_lhs_cycles * vectors, costs.copies.transposed_element_cycles)
     rhs = None if RHS in blocking.copied else block_loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
-        cycles += terms * depth * blocking.n.extent * costs.transposed_element
+        cycles += terms * depth * blocking.n.extent * costs.copies.transposed_element_cycles
     if rhs is not None and rhs[0] and not unit.rows and _crowding(blocking, RHS, unit) > 1:
-        cycles += costs.crowded_row * terms * depth * rows * vectors
+        cycles += costs.set_conflict_product_cycles * terms * depth * rows * vectors
     if blocking.blocks * products * cycles + copies >= limit:
         return math.inf
     cycles += sum(_far_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
@@ -244,8 +247,8 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
         return 0
     registers = depth * bytes_of(rhs.element) / _WORD * -(-columns // unit.lanes) * blocking.packings
     if bytes_of(lhs.element) == 1:
-        registers += rows * -(-depth // unit.costs.register)
-    cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packed
+        registers += rows * -(-depth // unit.costs.register_bytes)
+    cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packing.register_cycles
     return randomized_cycles(unit.costs.seed, cycles, "packing", blocking)
 
 
@@ -272,7 +275,7 @@ def _outside_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) ->
         unit: The unit that multiplies.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
-    near, memory = unit.costs.near, unit.target.memory
+    near, memory = unit.costs.resident_bytes, unit.target.memory
     read_lhs, read_rhs = ((1 + (column in blocking.copied)) / memory.bytes_per_cycle for column in (LHS, RHS))
     slices = -(-rhs // near)
     again = rhs if slices > 1 and blocking.sliced_operand(near) != RHS else 0
@@ -290,7 +293,7 @@ def _operand_bytes(blocking: Blocking, column: int) -> int:
 def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """Approximate cycles that a block waits for an operand that does not stay in the caches between blocks."""
     size = blocking.block_bytes(column)
-    stays = size * _crowding(blocking, column, unit) <= unit.costs.near
+    stays = size * _crowding(blocking, column, unit) <= unit.costs.resident_bytes
     return 0 if stays or not blocking.is_reused(column) else size / unit.target.memory.bytes_per_cycle
 
 
@@ -316,7 +319,7 @@ def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
     pitch = blocking.n.strides[OUT] * bytes_of(blocking.contraction.out.element)
     lines = caches.l1 // math.gcd(pitch, caches.l1_way)
     panel = unit.target.registers // _PANEL_SHARE * unit.lanes
-    return unit.costs.crowded_store if min(blocking.n.extent, panel) > lines else 0
+    return unit.costs.set_conflict_store_cycles if min(blocking.n.extent, panel) > lines else 0
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> float:
@@ -329,7 +332,9 @@ def _reduced_cycles(blocking: Blocking, vectors: int, unit: ComputeUnit) -> floa
     layout = None if LHS in blocking.copied else block_loaded_as(LHS, m, k)
     is_transposed = layout is not None and not layout[0] and bytes_of(blocking.contraction.lhs.element) < 4
     return m.extent * (
-        vectors + unit.costs.horizontal_reduction + (unit.costs.transposed_narrow * k.extent if is_transposed else 0)
+        vectors
+        + unit.costs.horizontal_reduction_cycles
+        + (unit.costs.narrow_transpose_cycles * k.extent if is_transposed else 0)
     )
 
 
@@ -349,9 +354,9 @@ def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     dims, count, span = blocking.walks[column]
     if (column == LHS or blocking.groups is None) and _is_dense(dims):
         return math.inf
-    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.repeated:
+    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.max_repeated_bytes:
         return math.inf
     if column == LHS or blocking.groups is None:
-        return unit.costs.call + copy_cycles(dims, memory.element, unit.target, permutes=unit.permutes)
+        return unit.costs.call_cycles + copy_cycles(dims, memory.element, unit.target, permutes=unit.permutes)
     columns = [StridedDim(extent, strides[RHS]) for extent, strides in blocking.n.dims]
-    return unit.costs.call + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes, unit.costs)
+    return unit.costs.call_cycles + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes, unit.costs)

@@ -35,7 +35,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.copies import load_block, store_block
-from tlx.target.hardware import randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
 
 _MAX_PRODUCTS: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""
@@ -136,12 +136,13 @@ def _places(c: Contraction, row: int = 0) -> Iterator[tuple[int, int]]:
 def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
     """The estimated cycles of a blocking."""
     vectors = choice.rows.extent * -(-choice.cols.extent // unit.lanes)
-    product, transposed, load, factor = unit.costs.depthwise
+    costs = unit.costs.depthwise
     is_transposed = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
-    each = product + (transposed if is_transposed else 0) - load * _shared(choice)
-    factors = choice.rows.extent * factor if choice.rows.strides[LHS] else 0
+    each = costs.product_cycles + (costs.transposed_cycles if is_transposed else 0)
+    each -= costs.split_load_cycles * _shared(choice)
+    factors = choice.rows.extent * costs.factor_cycles if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
-    cycles = blocks * (unit.costs.call + (vectors * each + factors) * len(choice.places))
+    cycles = blocks * (unit.costs.call_cycles + (vectors * each + factors) * len(choice.places))
     return randomized_cycles(unit.costs.seed, cycles, choice)
 
 

@@ -227,7 +227,7 @@ def emit_contraction(
 
 def _sliced_operand(context: EmitContext, blocking: Blocking) -> int | None:
     """The operand that is copied slice by slice, if there is one; threads cannot share the buffer of a slice."""
-    return blocking.sliced_operand(context.target.blocks.near) if context.threads == "none" else None
+    return blocking.sliced_operand(context.target.blocks.resident_bytes) if context.threads == "none" else None
 
 
 def _emit_reduced(

@@ -32,9 +32,9 @@ from typing import Final
 
 from tlx.diagnostics import size_text
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.ir.types import Type, bytes_of
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
-from tlx.lower.cost import ComputeUnit
+from tlx.lower.cost import ComputeUnit, sum_lanes
 from tlx.lower.memory.views import NO_ADDRESS
 from tlx.lower.to_2d.contraction.blocking import Blocking, block_loaded_as, blocking_cycles, max_chained_products
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
@@ -196,21 +196,21 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     if strategy.is_whole:
         return cycles
     costs = target.blocks
-    each = costs.reduced[strategy.count * bytes_of(element) > costs.near]
+    is_near = strategy.count * bytes_of(element) <= costs.resident_bytes
+    each = costs.reductions.vector_cycles if is_near else costs.reductions.far_vector_cycles
     results = math.prod(axis.extent for axis in strategy.axes)
-    cycles += costs.call + strategy.count / _lanes(target, element) * each + results * costs.horizontal_reduction
-    return cycles if strategy.contraction.reduces else cycles * costs.unreduced
+    cycles += (
+        costs.call_cycles
+        + strategy.count / sum_lanes(target, element) * each
+        + results * costs.horizontal_reduction_cycles
+    )
+    return cycles if strategy.contraction.reduces else cycles * costs.unreduced_factor
 
 
 def compute_unit(target: Target, contraction: Contraction, element: Type) -> ComputeUnit:
     """The unit that multiplies a contraction with sums of a type."""
     target = replace(target, matrix=None) if contraction.ignore_matrix_unit else target
     return ComputeUnit.of(target, contraction.lhs.element, contraction.rhs.element, element)
-
-
-def _lanes(target: Target, element: Type) -> int:
-    """Number of sums that a vector register holds."""
-    return target.vector_bytes * 8 // max(32, bits_of(element))
 
 
 _WORD: Final = 4
@@ -367,10 +367,10 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
         return
     for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_rows)):
         size = whole.block_bytes(column)
-        if size <= unit.costs.near or len(run.dims) > 1 or not whole.is_reused(column):
+        if size <= unit.costs.resident_bytes or len(run.dims) > 1 or not whole.is_reused(column):
             continue
         sizes = [s for s in range(granule, run.extent, granule) if run.extent % s == 0]
-        near = [s for s in sizes if size * s // run.extent <= unit.costs.near]
+        near = [s for s in sizes if size * s // run.extent <= unit.costs.resident_bytes]
         if near:
             extent, strides = run.extent, run.strides
             inner = CollapsedDims((LoopDim(near[-1], strides),))

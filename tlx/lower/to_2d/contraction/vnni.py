@@ -63,7 +63,9 @@ from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
 from tlx.lower.to_2d.loop_nests import LoopDim, collapse_dims, loop_nest
 from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
-from tlx.target.hardware import BlockCosts, Dot, randomized_cycles
+from tlx.target.costs.blocks import BlockCosts
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 
 VNNI: Final = (0, 2, 1)
@@ -402,8 +404,7 @@ class VnniRows:
         """The estimated cycles to copy `rows` rows of such columns, of which a register holds `lanes`."""
         registers = ragged_columns(columns, lanes)
         lines = max(len(gather.loads) for _, gather in self.gathers(registers[0], lanes * self.width))
-        written, merged = costs.interleaved
-        each = max(written, merged * lines)
+        each = max(costs.copies.interleaved_store_cycles, costs.copies.interleaved_line_cycles * lines)
         cycles = rows / self.width * sum(register.count for register in registers) * each
         return randomized_cycles(costs.seed, cycles, self, rows, columns)
 

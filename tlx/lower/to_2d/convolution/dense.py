@@ -142,7 +142,7 @@ def choose_source(target: Target, problem: DenseConvolution) -> ConvolutionSourc
     wide = WideOperands.of(target, problem)
     if wide is not None:
         converted = wide.cycles(target) + best_layout(target, wide.estimated, FLOAT)[1]
-        if converted < target.blocks.alternative_share * cycles_of_narrow_operands(target, problem, image):
+        if converted < target.blocks.convolutions.alternative_share * cycles_of_narrow_operands(target, problem, image):
             return ConvolutionSource(problem, wide=wide)
     edges = None if target.grid is not None else EdgeRegions.of(problem)  # a region would be launches of its own
     if edges is not None and _edges_cycles(target, edges) < cycles:
@@ -178,13 +178,15 @@ def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: Inpu
     choice, _ = best_blocking(target, contraction, element)
     if (
         not isinstance(choice, Blocking)
-        or unit.costs.sparse_tiles * choice.k.extent > unit.k_step
+        or unit.costs.convolutions.sparse_tile_divisor * choice.k.extent > unit.k_step
         or choice.groups is not None
     ):
         return False
     other = replace(problem, ignore_matrix_unit=True)
     best, _ = best_layout(target, other, element)
-    return cycles_of_narrow_operands(target, other, best) < target.blocks.alternative_share * cycles_of_narrow_operands(
+    return cycles_of_narrow_operands(
+        target, other, best
+    ) < target.blocks.convolutions.alternative_share * cycles_of_narrow_operands(
         target, problem, image, by_vectors=True
     )
 
@@ -243,13 +245,13 @@ class InputBlocks:
             image: The whole copy.
             element: Type of the sums.
         """
-        costs = context.target.blocks
+        costs = context.target.blocks.convolutions
         alone = context.threads == "none"  # threads cannot share the buffer of a block
-        if not alone or image.problem.contraction.reduces or _layout_bytes(image) <= costs.copied_input[0]:
+        if not alone or image.problem.contraction.reduces or _layout_bytes(image) <= costs.whole_input_bytes:
             return None
         whole = cls(image)
-        by_images = whole.of_images(costs.copied_input[1])
-        candidates = [by_images.of_rows(context.target, costs.copied_input[1]), by_images]
+        by_images = whole.of_images(costs.input_part_bytes)
+        candidates = [by_images.of_rows(context.target, costs.input_part_bytes), by_images]
         for blocks in (c for c in candidates if c is not None and c is not whole):
             if _reads_in_place(context.target, blocks.image, element):
                 return blocks
@@ -383,7 +385,7 @@ def _reads_in_place(target: Target, image: InputLayout, element: Type) -> bool:
     choice, _ = best_blocking(target, contraction, element)
     if isinstance(choice, DepthwiseBlocking):
         return True
-    if choice.sliced_operand(target.blocks.near) is not None:
+    if choice.sliced_operand(target.blocks.resident_bytes) is not None:
         return False
     return (LHS if choice.contraction.lhs == contraction.rhs else RHS) not in choice.copied
 
@@ -478,7 +480,7 @@ class WideOperands:
     def of(cls, target: Target, problem: DenseConvolution) -> WideOperands | None:
         """The copies that may pay; None if there is nothing to convert, or loads convert."""
         elements = problem.x.element, problem.w.element
-        if not all(map(rounds_sums, elements)) or (HALF in elements and target.converts_half):
+        if not all(map(rounds_sums, elements)) or (HALF in elements and target.narrow_floats.converts_half):
             return None
         if problem.contraction.reduces:
             return None
@@ -486,7 +488,7 @@ class WideOperands:
 
     def cycles(self, target: Target) -> float:
         """The estimated cycles of the copies, and of reading wider elements."""
-        return target.blocks.converted * (self.x.cycles(target) + self.w.cycles(target))
+        return target.blocks.convolutions.widening_factor * (self.x.cycles(target) + self.w.cycles(target))
 
     @property
     def estimated(self) -> DenseConvolution:

@@ -27,10 +27,10 @@ from typing import ClassVar, Final
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.builder import TensorBuilder
-from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
-from tlx.lower.cost import ComputeUnit
+from tlx.lower.cost import ComputeUnit, permutes_copies
 from tlx.lower.memory.views import StridedDim, TensorView
 from tlx.lower.to_2d.contraction.problem import (
     LHS,
@@ -260,8 +260,7 @@ class InputLayout(ABC):
     def cycles(self, target: Target) -> float:
         """The estimated cycles to make the copy."""
         element = self.problem.x.element
-        permutes = target.vector_bytes == target.blocks.register and target.can_permute(bits_of(element))
-        return copy_cycles(self.dims, element, target, permutes=permutes)
+        return copy_cycles(self.dims, element, target, permutes=permutes_copies(target, element))
 
 
 def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[InputLayout]:
@@ -293,7 +292,7 @@ def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
     """
     size = bytes_of(problem.x.element)
     interleaved = unit.rows == 0 and size >= _WORD and problem.kernel_positions <= MOST_INTERLEAVED_SUMS
-    crowded = problem.w.dims[1].extent * size % unit.costs.crowded_pixels == 0
+    crowded = problem.w.dims[1].extent * size % unit.costs.convolutions.set_conflict_pitch_bytes == 0
     return unit.target.caches.line // size if interleaved and crowded else 0
 
 
@@ -542,7 +541,7 @@ class _SplitRegions(InputLayout):
         """The estimated cycles to make the copy."""
         size = math.prod(self.extents) * bytes_of(self.problem.x.element)
         is_last = self.problem.channels > 0 and self.problem.x.dims[1].stride == 1
-        return super().cycles(target) + size * is_last * target.blocks.split_byte
+        return super().cycles(target) + size * is_last * target.blocks.convolutions.split_byte_cycles
 
     @property
     def _columns(self) -> int:

@@ -305,7 +305,9 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
     costs = target.blocks
     full = [phase for phase in dilated.phases if all(p.kernel_positions for p in phase)]
     count = math.prod(dim.extent for dim in dilated.result.target.dims)
-    around = costs.call * len(dilated.phases) + (0 if dilated.interleaved is None else count * costs.phase)
+    around = costs.call_cycles * len(dilated.phases) + (
+        0 if dilated.interleaved is None else count * costs.convolutions.phase_element_cycles
+    )
     if not full:
         return PhaseCopies(None, None, around)
     products = [math.prod(p.positions * p.kernel_positions for p in phase) for phase in full]

@@ -20,7 +20,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.loop_fusion.groups import BlockOperations, LoopGroup
 from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement, Obstacle
 from tlx.lower.to_2d.loop_fusion.splits import Split
-from tlx.target.hardware import LoopFusionLimits
+from tlx.target.costs.blocks import LoopFusionLimits
 from tlx.target.target import Target
 
 _LIVE_AT_ONCE: Final = 2
@@ -71,8 +71,8 @@ def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, nest
         nested: Whether the block is the body of such a loop.
     """
     caches = target.caches
-    shared = target.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
-    search = _Search(block, _Limits(target.loop_fusion, shared, caches.l2), remarks)
+    shared = target.blocks.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
+    search = _Search(block, _Limits(target.blocks.loop_fusion, shared, caches.l2), remarks)
     return sorted(search.loops(), key=_rank)
 
 
@@ -154,7 +154,7 @@ class _Search:
         Products that would read an operand again for each part only join where no loop pays without them: a loop over
         the heads of attention stays apart from the projections, whose columns are heads, too.
         """
-        for whole in (0, self.limits.fusion.whole * self.limits.cache):
+        for whole in (0, self.limits.fusion.max_operand_share * self.limits.cache):
             loop = self._with_limit(root, split, whole)
             if loop is not None:
                 yield loop
@@ -182,13 +182,15 @@ def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:
     """How many parts an iteration computes; None if the loop does not pay."""
     fusion, largest = limits.fusion, group.internal[0]
     if not group.whole_bytes:
-        return 1 if largest // group.parts >= fusion.part else None
-    most_trips = sum(group.internal) // group.whole_bytes // fusion.saved if fusion.saved else group.parts
-    least = max(fusion.rows, -(-group.parts // most_trips)) if most_trips else group.parts
+        return 1 if largest // group.parts >= fusion.min_part_bytes else None
+    most_trips = (
+        sum(group.internal) // group.whole_bytes // fusion.min_bytes_saved if fusion.min_bytes_saved else group.parts
+    )
+    least = max(fusion.min_rows, -(-group.parts // most_trips)) if most_trips else group.parts
     factors = [factor for factor in range(least, group.parts // 2 + 1) if group.parts % factor == 0]
     if factors and fusion.seed is not None:
         return factors[fusion.seed // 2 % len(factors)]
-    if not factors or largest <= fusion.far * limits.cache or group.largest_output > largest // 2:
+    if not factors or largest <= fusion.min_result_share * limits.cache or group.largest_output > largest // 2:
         return None
     fitting = [factor for factor in factors if _working_set(group, factor) <= limits.cache]
     return fitting[-1] if fitting else factors[0]

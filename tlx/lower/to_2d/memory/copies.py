@@ -95,7 +95,8 @@ from tlx.lower.to_2d.loop_nests import (
     ordered_by_stride,
     without_dims,
 )
-from tlx.target.hardware import BlockCosts, randomized_cycles
+from tlx.target.costs.blocks import BlockCosts
+from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.target import Target
 
 
@@ -430,17 +431,18 @@ def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target,
         walks.append(LoopDim(extent, (stride, count)))
         count *= extent
     size = count * bytes_of(element)
-    far = 0 if size <= costs.near else size / target.memory.bytes_per_cycle  # stores overlap
+    far = 0 if size <= costs.resident_bytes else size / target.memory.bytes_per_cycle  # stores overlap
     ordered = ordered_by_stride(walks)
     second = next((walk[0] for walk in ordered if is_stride2_copy(walk)), None)
     if permutes and second is not None and bytes_of(element) >= _WIDE:
-        lines = math.ceil(second * bytes_of(element) / costs.register)
+        lines = math.ceil(second * bytes_of(element) / costs.register_bytes)
         read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
-        start, register, read_byte, written_byte = costs.stride2
-        moved = read * read_byte + (size * written_byte if size > costs.near else 0)
-        return moved + count / second * (start + lines * register)
+        copies = costs.copies
+        written = size * copies.stride2_written_byte_cycles if size > costs.resident_bytes else 0
+        each = copies.stride2_row_cycles + lines * copies.stride2_register_cycles
+        return read * copies.stride2_read_byte_cycles + written + count / second * each
     if permutes and any(_is_deinterleaved(walk, ordered) for walk in ordered):
-        return far + size / costs.register * costs.deinterleaved
+        return far + size / costs.register_bytes * costs.copies.deinterleaved_register_cycles
     return far + _near_cycles(ordered, count, bytes_of(element), costs)
 
 
@@ -454,11 +456,12 @@ def _near_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCo
     """Cycles of a copy of `count` elements of this size that are in the caches."""
     row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
     if row is not None:
-        start, register = costs.copied_row
-        return count / row * (start + math.ceil(row * size / costs.register) * register)
+        registers = math.ceil(row * size / costs.register_bytes)
+        return count / row * (costs.copies.row_cycles + registers * costs.copies.row_register_cycles)
     source = next((extent for extent, strides in walks if strides[0] == 1), None)
     target = next((extent for extent, strides in walks if strides[1] == 1), None)
     if source is None or target is None:
-        return count * costs.copied_element
-    tiles = math.ceil(source / costs.transposed_side) * math.ceil(target / costs.transposed_side)
-    return count / (source * target) * tiles * costs.transposed_tile[size < _WIDE]
+        return count * costs.copies.element_cycles
+    tiles = math.ceil(source / costs.copies.tile_side) * math.ceil(target / costs.copies.tile_side)
+    each = costs.copies.narrow_tile_cycles if size < _WIDE else costs.copies.tile_cycles
+    return count / (source * target) * tiles * each

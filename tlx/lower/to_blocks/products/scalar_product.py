@@ -21,7 +21,7 @@ from tlx.lower.to_blocks.products.epilogue import RowSegment, ThreadSums
 from tlx.lower.to_blocks.products.k_positions import TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import BlockShape
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 
 _CHUNK: Final = 4
 """Adjacent rows or columns of a thread, and elements that are copied at once. A thread's next rows are so far away that

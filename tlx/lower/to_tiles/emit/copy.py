@@ -231,7 +231,7 @@ def _emit_tiles(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value], tar
     if straight and boundary and to_stride == strides[0] == inner:
         outer, inner, strides = 1, outer * inner, (0, 1)
     spans = aligned_spans(inner, width, 1, boundary) if boundary else plain_spans(inner, width, 1)
-    masked = bits_of(element) < _WORD and bits_of(element) in target.masked_bits
+    masked = bits_of(element) < _WORD and bits_of(element) in target.instructions.masked_bits
     narrow = masked and not straight and not boundary
     interleaved = narrow and to_stride == inner in _GROUPS
     if interleaved:
@@ -327,7 +327,7 @@ def _can_deinterleave(strides: tuple[int, int], extents: tuple[int, int], elemen
     """Whether the source has a few adjacent columns with an odd pitch, and the target can permute registers."""
     (across, along), (rows, length), bits = strides, extents, bits_of(element)
     fits = across == 1 and is_deinterleaved(along, rows) and length >= target.vector_bytes * 8 // bits
-    return fits and target.can_permute(bits) and bits in target.masked_bits
+    return fits and target.can_permute(bits) and bits in target.instructions.masked_bits
 
 
 def _emit_deinterleaved(

@@ -132,14 +132,13 @@ def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Tar
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     wide = lanes * max(1, problem.products)
-    plain, masked = target.core.limits.reduced_registers
-    registers = max(
-        1, min(masked if combine.uses_ordered_integers else plain, target.registers // (2 * value.max_live + 2))
-    )
+    limits = target.core.limits.elementwise
+    most = limits.masked_sum_registers if combine.uses_ordered_integers else limits.sum_registers
+    registers = max(1, min(most, target.registers // (2 * value.max_live + 2)))
     if value.cost(target) >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
-        upright = min(plain, max(1, (target.registers - value.max_live) // 2))
+        upright = min(limits.sum_registers, max(1, (target.registers - value.max_live) // 2))
         return TileShape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
     across = min(registers, -(-value.cols // wide))
     across = 1 << (across.bit_length() - 1)

@@ -10,7 +10,7 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import I1, I8, I64, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Value, const_int, const_ints, const_vector
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 
 SWAPPED_AXES: Final = (0, 1, 3, 2, 4)
 """A permutation of rows x blocks x a x b x c that swaps a and b."""

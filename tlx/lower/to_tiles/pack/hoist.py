@@ -41,7 +41,8 @@ from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLea
 from tlx.lower.to_tiles.match import BatchLoops, FunctionSnapshot, Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
-from tlx.target.hardware import Caches, Sign
+from tlx.target.costs.memory import Caches
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
 _ADDRESS_OPCODES: Final = ("getelementptr", "bitcast")

@@ -54,7 +54,7 @@ from tlx.lower.to_tiles.emit.tiles import convert_tile, flip_sign_bit, tile
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, column_ranges, padded_tiles, round_up
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
 _REGISTERS_AT_ONCE: Final = 8

@@ -50,6 +50,7 @@ from tlx.lower.to_tiles.problem import (
     pointer_views,
     take_rows,
 )
+from tlx.lower.to_tiles.select.elementwise import value_instructions
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import cost, packs_by_steps
 from tlx.target.target import Target
@@ -362,10 +363,7 @@ def problem_cycles(problem: Divisible, target: Target) -> float:
         return problem.bytes_moved / target.memory.bytes_per_cycle
     if isinstance(problem, RowFusion):
         return sum(problem_cycles(part.problem, target) for part in problem.parts)
-    value = problem.value
-    lanes = value.lanes(target)
-    cost = problem.cost(target) if isinstance(problem, Reduction) else value.cost(target)
-    return max(problem.bytes_moved / target.memory.bytes_per_cycle, cost * value.rows * value.cols / lanes)
+    return max(problem.bytes_moved / target.memory.bytes_per_cycle, value_instructions(problem, target))
 
 
 def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[PartPointer, ...] | None:

@@ -30,7 +30,7 @@ from tlx.lower.to_tiles.problem import Elementwise, Gemm, KernelSequence, Kernel
 from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.matrix_unit import SplitCosts
 from tlx.target.target import Target
 

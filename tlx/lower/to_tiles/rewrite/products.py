@@ -65,7 +65,7 @@ from tlx.lower.to_tiles.rewrite.fp16_split import split_fp16
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import CACHE_SIZE, select
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 

@@ -50,7 +50,7 @@ from tlx.lower.cost import least_k_unroll, needed_registers
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
-from tlx.target.hardware import randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.target import Target
 
 FEW_PLACES: Final = 4
@@ -73,13 +73,13 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
         return False
     if gemm.packs_per_product == 0 and gemm.b.bytes_moved * len(gemm.term_offsets) > target.caches.l2 // 8:
         return False
-    if gemm.m <= limits.unpacked_rows:
+    if gemm.m <= limits.packing.unpacked_rows:
         return True
     if _rows_crowd(gemm, size, target):
         return False
     if gemm.m <= _most_rows(gemm, target) and _may_read_in_passes(gemm, target, accumulator):
         return True
-    near = not b_misses_l2(gemm, target) or gemm.m <= limits.unpacked_far_rows
+    near = not b_misses_l2(gemm, target) or gemm.m <= limits.packing.unpacked_l2_miss_rows
     return near and not rows_share_sets(gemm, size, target)
 
 
@@ -94,15 +94,16 @@ def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
         AVX-512    .96      .93      .91       .97       1.30      1.74       1.04       1.85      .96       1.08
     """
     limits = target.core.limits
-    if gemm.b.interleave != 1 or gemm.k <= limits.paged_groups:
+    if gemm.b.interleave != 1 or gemm.k <= limits.packing.page_pitch_groups:
         return False
     places = places_in_a_page(gemm.b.row_stride * size, target)
     narrow = 2 * target.vector_bytes <= target.caches.line  # a row of a panel is one line
     if narrow:
         is_long = places < FEW_PLACES or gemm.k > target.caches.page // target.caches.line * places
     else:
-        is_long = gemm.k > limits.crowded_k and (places < FEW_PLACES or b_misses_l2(gemm, target))
-    return places <= FEW_PLACES and is_long and gemm.m >= limits.crowded_rows[narrow]
+        is_long = gemm.k > limits.packing.set_conflict_k and (places < FEW_PLACES or b_misses_l2(gemm, target))
+    least = limits.packing.set_conflict_line_rows if narrow else limits.packing.set_conflict_rows
+    return places <= FEW_PLACES and is_long and gemm.m >= least
 
 
 def places_in_a_page(pitch: int, target: Target) -> int:
@@ -114,7 +115,7 @@ def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
     """Whether the rows of B are whole pages apart, so that a panel of many exceeds the associativity of L1."""
     return (
         gemm.b.row_stride * gemm.b.interleave * size % target.caches.page == 0
-        and gemm.k > target.core.limits.paged_groups * gemm.b.interleave
+        and gemm.k > target.core.limits.packing.page_pitch_groups * gemm.b.interleave
     )
 
 
@@ -134,7 +135,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
     far = gemm.a.bytes_moved > usable_last_level_bytes(target)
-    _, longest = target.core.limits.k_pass
+    longest = target.core.limits.k_loop.max_pass
     if not c_holds_sums(gemm, accumulator):
         longest = longest * bytes_of(accumulator) // size
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
@@ -153,13 +154,13 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
 def _most_rows(gemm: Gemm, target: Target) -> int:
     """Rows up to which B may be read in passes: twice as many where all operands stay in L2."""
     near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
-    return (2 if near else 1) * target.core.limits.unpacked_far_rows
+    return (2 if near else 1) * target.core.limits.packing.unpacked_l2_miss_rows
 
 
 def _pass_positions(gemm: Gemm, target: Target, accumulator: Type) -> int:
     """Positions of K in a pass over a B that is read unpacked."""
     limits = target.core.limits
-    pages = limits.paged_k_pass if _pitch(gemm) >= target.caches.page else limits.k_pass[1]
+    pages = limits.k_loop.max_paged_pass if _pitch(gemm) >= target.caches.page else limits.k_loop.max_pass
     if not b_misses_l2(gemm, target):
         return pages
     return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
@@ -172,7 +173,7 @@ def _passes_pay(gemm: Gemm, target: Target, part: int) -> bool:
     costs    4 lanes kc / K M FAR_BYTES           reading its first part
              8 lanes / kc 2 FAR_BYTES             reading and writing C
     """
-    return part >= target.core.limits.k_pass[0] and part - 2 * part * part / gemm.k >= gemm.m
+    return part >= target.core.limits.k_loop.min_pass and part - 2 * part * part / gemm.k >= gemm.m
 
 
 def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
@@ -205,7 +206,9 @@ def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
     It is where the last-level cache holds it, or there are many blocks; otherwise each block packs it again.
     """
     limits = target.core.limits
-    return gemm.m * row <= target.caches.l3 // limits.whole_a or gemm.n > limits.a_packings * nc
+    return (
+        gemm.m * row <= target.caches.l3 // limits.packing.a_share_of_l3 or gemm.n > limits.packing.max_a_packings * nc
+    )
 
 
 def cache_blocks(
@@ -263,19 +266,19 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
         return elements
     is_dot = recipe.mma.unit == "dot"
     least = least_k_unroll(target.core, rows, is_dot=is_dot)
-    if is_dot and recipe.packing.b and target.core.limits.loads_ahead:
+    if is_dot and recipe.packing.b and target.core.limits.k_loop.loads_ahead:
         return least
     if not _reads_by_rows(gemm, recipe):
         return 1
     if rows <= vectors or recipe.prefetch.b_steps:
         return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(least, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_unroll))
+    return max(least, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_loop.unroll))
 
 
 def elements_of_a(target: Target, accumulator: Type) -> int:
     """Elements of a row of A, or groups of them for dot products, that a load brings for sums of this type."""
-    return target.vector_bytes * 8 // bits_of(accumulator) if target.multiplies_by_lane else 1
+    return target.vector_bytes * 8 // bits_of(accumulator) if target.instructions.fma_takes_lane else 1
 
 
 def elements_by_lane(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int]) -> int:

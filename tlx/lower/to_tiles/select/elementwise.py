@@ -64,7 +64,7 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
     shape = tile_shape(value, target)
     if (
         shape.cols != shape.lanes
-        or len(_row_invariant_leaves(value)) < target.core.limits.steady_leaves
+        or len(_row_invariant_leaves(value)) < target.core.limits.elementwise.shared_leaves
         or problem.streamed_bytes <= target.caches.l2
     ):
         return shape
@@ -84,10 +84,12 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     limits = target.core.limits
-    if len(_row_invariant_leaves(value)) >= limits.steady_leaves and value.rows > 1:
-        tiles = -(-value.rows // max(1, min(limits.chains, target.registers // (value.max_live + 1))))
+    if len(_row_invariant_leaves(value)) >= limits.elementwise.shared_leaves and value.rows > 1:
+        tiles = -(
+            -value.rows // max(1, min(limits.elementwise.max_shared_rows, target.registers // (value.max_live + 1)))
+        )
         return TileShape(-(-value.rows // tiles), lanes, lanes)
-    registers = max(1, min(limits.tile_registers, target.registers // (2 * value.max_live + 1)))
+    registers = max(1, min(limits.elementwise.registers_per_value, target.registers // (2 * value.max_live + 1)))
     if value.cost(target) >= COSTLY:
         registers = min(registers, _costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))
@@ -149,7 +151,7 @@ def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Ro
     read, written = _traffic(problem)
     moves = read + written
     place = _holding_cache(moves, target)
-    work = _instructions(problem, target) / target.core.products
+    work = value_instructions(problem, target) / target.core.products
     transfer = _transfer_cycles(read, written, place, target)
     return Roofline(moves, place, transfer, work, _has_nontemporal_stores(problem, target))
 
@@ -184,10 +186,10 @@ def _transfer_cycles(read: int, written: int, place: str, target: Target) -> flo
     return (read + written) / (memory.l2_bytes_per_cycle if place == "L2" else memory.bytes_per_cycle)
 
 
-def _instructions(problem: Elementwise | Reduction | RowFusion, target: Target) -> float:
+def value_instructions(problem: Elementwise | Reduction | RowFusion, target: Target) -> float:
     """Instructions on registers, beyond loads and stores."""
     if isinstance(problem, RowFusion):
-        return sum(_instructions(part.problem, target) for part in problem.parts)
+        return sum(value_instructions(part.problem, target) for part in problem.parts)
     value = problem.value
     lanes = value.lanes(target)
     cost = problem.cost(target) if isinstance(problem, Reduction) else value.cost(target)

@@ -43,7 +43,7 @@ from tlx.lower.to_tiles.select.recipe import (
     row_ranges,
 )
 from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost, recipe_kind
-from tlx.target.hardware import Dot
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
 from tlx.target.target import Target
 

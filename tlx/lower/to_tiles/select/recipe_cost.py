@@ -30,7 +30,8 @@ from tlx.lower.cost import (
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
-from tlx.target.hardware import Dot, randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
@@ -67,7 +68,7 @@ def cost(gemm: Gemm, recipe: Recipe, target: Target) -> Cost:
         cycles = total = _matrix_cycles(gemm, recipe, target)
     else:
         products, others = _vector_parts(gemm, recipe, target)
-        cycles = products + others + target.core.costs.call
+        cycles = products + others + target.core.costs.call_cycles
         total = _with_memory_stalls(cycles, gemm, recipe, target)
     return Cost(cycles, randomized_cycles(target.core.costs.seed, total, gemm.knob_key, recipe.mma.unit))
 
@@ -180,7 +181,7 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
         return waiting + (a + b / passes) / memory.bytes_per_cycle + 2 * stored / memory.l2_bytes_per_cycle
     blocks = -(-gemm.n // recipe.blocks.nc) if a > target.caches.l2 // 4 else 1
     a_waits, c_waits = (
-        target.core.costs.prefetched if operand in recipe.prefetch.operands else 1.0 for operand in "AC"
+        target.core.costs.prefetched_stall_share if operand in recipe.prefetch.operands else 1.0 for operand in "AC"
     )
     return waiting + (a_waits * a * blocks + c_waits * 2 * stored) / memory.bytes_per_cycle
 
@@ -188,7 +189,7 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
 def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The fraction of the vectors' peak that a kernel should reach when it is called repeatedly and calls overlap."""
     products, others = _vector_parts(gemm, recipe, target)
-    cycles = products + target.core.costs.exposed * others
+    cycles = products + target.core.costs.exposed_share * others
     if gemm.batch is None:
         cycles = _with_memory_stalls(cycles, gemm, recipe, target)
     return min(1.0, ideal_cycles(gemm, recipe.mma.accumulator, target, recipe_dot(recipe, target)) / cycles)
@@ -208,7 +209,8 @@ def _with_b_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) ->
         packed = gemm.k * gemm.n * bytes_of(recipe.mma.operand_b)
         read = transfer_cycles(packed, target) if gemm.packs_per_product < 1 else 0
         return hypot(
-            cycles + packed / target.vector_bytes * target.core.costs.packed_from_far * gemm.packs_per_product, read
+            cycles + packed / target.vector_bytes * target.core.costs.packing.l1_miss_cycles * gemm.packs_per_product,
+            read,
         )
     run = min(recipe.tile.nr, gemm.n) * bytes_of(gemm.b.element)
     detection = (
@@ -234,13 +236,13 @@ def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, fl
         * steps
         * product_cycles(core, gemm.m, vectors, *tile, elements=elements_by_lane(gemm, recipe, target, tile))
     )
-    corrected = core.costs.corrected if recipe.mma.correction != "none" else 0
+    corrected = core.costs.packing.column_sum_cycles if recipe.mma.correction != "none" else 0
     near = (
         gemm.b.is_row_major
         or gemm.b.interleave > 1
         or gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
     )
-    packed_b = (core.costs.packed if near else core.costs.packed_column * lanes) + corrected
+    packed_b = (core.costs.packing.register_cycles if near else core.costs.packing.column_cycles * lanes) + corrected
     others = steps * vectors * packed_b * gemm.packs_per_product if recipe.packing.b else 0
     others += _packed_a(gemm, recipe, target)
     if not gemm.c.is_row_major:
@@ -259,16 +261,21 @@ def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
             target.core, gemm.m, recipe.tile.mr, max(1, target.caches.line // 2 // bytes_of(recipe.mma.operand_a))
         )
     if not gemm.a.is_row_major:
-        return gemm.m * gemm.k * target.core.costs.transposed_a
-    return gemm.m * -(-gemm.k * bits_of(recipe.mma.operand_a) // (8 * target.vector_bytes)) * target.core.costs.packed
+        return gemm.m * gemm.k * target.core.costs.packing.transposed_element_cycles
+    return (
+        gemm.m
+        * -(-gemm.k * bits_of(recipe.mma.operand_a) // (8 * target.vector_bytes))
+        * target.core.costs.packing.register_cycles
+    )
 
 
 def dot_product_columns_cycles(gemm: Gemm, target: Target, count: int, lanes: int) -> float:
     """Approximate cycles of dot products along K for a number of columns."""
     core = target.core
     step = max(count / core.products, (1 + count / 4) / core.loads)
-    folded, copied = core.costs.dot_column
-    return gemm.m * (-(-gemm.k // lanes) * step + count * folded) + gemm.k * count * copied
+    costs = core.costs.column_tail
+    summed = gemm.m * (-(-gemm.k // lanes) * step + count * costs.dot_sum_cycles)
+    return summed + gemm.k * count * costs.dot_copy_cycles
 
 
 def dot_product_rows(target: Target, count: int) -> int:
@@ -291,8 +298,9 @@ def paired_columns_cycles(gemm: Gemm, target: Target, mr: int) -> float:
     """Approximate cycles of the columns that are summed by pairs, in tiles of up to `mr` rows."""
     steps = -(-gemm.k // PAIR)
     stored = not pairs_stay_in_registers(steps, target)
-    *interleaved, folded = target.core.costs.paired_column
-    return steps * (paired_step_cycles(gemm, target, mr, 1) + interleaved[stored]) + gemm.m * folded
+    costs = target.core.costs.column_tail
+    interleaved = costs.pair_store_cycles if stored else costs.pair_interleave_cycles
+    return steps * (paired_step_cycles(gemm, target, mr, 1) + interleaved) + gemm.m * costs.pair_sum_cycles
 
 
 def pairs_stay_in_registers(steps: int, target: Target) -> bool:

@@ -31,7 +31,7 @@ from tlx.lower.to_tiles.select.recipe import Correction, Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
 from tlx.lower.to_tiles.select.vector import vector_recipe
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 CACHE_SIZE: Final = 4096  # products of a compilation
@@ -63,12 +63,8 @@ def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
         features=tuple(dict.fromkeys(f"+{dot.feature}" for dot in (*dots, *tiles))),
         vector_bytes=target.vector_bytes,
         registers=target.registers,
-        fused=target.fused,
-        broadcasts=target.broadcasts,
-        multiplies_by_lane=target.multiplies_by_lane,
-        masked_bits=target.masked_bits,
-        converts_half=target.converts_half,
-        rounds=target.rounds,
+        instructions=target.instructions,
+        narrow_floats=target.narrow_floats,
         dots=dots,
         matrix=matrix,
         caches=target.caches,

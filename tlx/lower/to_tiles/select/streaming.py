@@ -29,7 +29,8 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Prefetch, Recipe, Tile
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
-from tlx.target.hardware import Dot, Sign, randomized_cycles
+from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 _MOST_PRODUCTS: Final = 128  # instructions of a step
@@ -85,7 +86,7 @@ class _Step:
         )
         loads = read_bytes / target.vector_bytes + groups * self.m + self.m * self.vectors
         ports = (products + shuffles + others) / core.products
-        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streamed_step
+        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streaming.step_cycles
 
 
 def _conversions(method: StreamingMethod, element: Type) -> tuple[float, float]:
@@ -121,7 +122,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     b = gemm.b
     streamed = b.is_row_major and b.col_stride == 1 and gemm.c.is_row_major
     if (
-        gemm.m > target.core.limits.streamed_rows
+        gemm.m > target.core.limits.streaming.max_rows
         or len(gemm.term_offsets) > 1
         or gemm.reduction is not None
         or not streamed
@@ -135,14 +136,14 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     )
     row = -(-gemm.k * bytes_of(operand_a) // target.vector_bytes)
     costs = target.core.costs
-    once = costs.streamed_call + (gemm.m * row * costs.packed if pack_a else 0)
+    once = costs.streaming.call_cycles + (gemm.m * row * costs.packing.register_cycles if pack_a else 0)
 
     def cycles(step: _Step) -> float:
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(method, b.element, target)
-        chain = steps * (step.rows // method.width * target.core.latency + costs.store_to_load)
-        return max(ports, chain) + costs.streamed_sums * gemm.m * across + once
+        chain = steps * (step.rows // method.width * target.core.latency + costs.streaming.store_to_load_cycles)
+        return max(ports, chain) + costs.streaming.sum_register_cycles * gemm.m * across + once
 
     def rank(step: _Step) -> float:
         return randomized_cycles(costs.seed, cycles(step), gemm.knob_key, step)
@@ -173,7 +174,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
 def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:
     """Steps whose sums and operands fit the registers."""
     across = method.order[0]
-    most = min(target.core.limits.streams, max(method.width, gemm.k // method.width * method.width))
+    most = min(target.core.limits.streaming.max_streams, max(method.width, gemm.k // method.width * method.width))
     for vectors in range(across, target.registers, across):
         fits = gemm.m * vectors + min(gemm.m, vectors) + 1 + across <= target.registers
         for groups in range(1, most // method.width + 1):

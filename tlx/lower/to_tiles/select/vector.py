@@ -41,7 +41,7 @@ from tlx.lower.to_tiles.select.recipe_cost import (
     paired_step_cycles,
     vector_efficiency,
 )
-from tlx.target.hardware import Dot, Sign
+from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
@@ -101,8 +101,9 @@ class _Product:
     @property
     def spare(self) -> int:
         """Registers that hold neither operands nor sums."""
-        multiply_add, dot = self.target.core.limits.registers_ahead
-        return int(self.correction == "columns") + (self.dot.temporaries + dot if self.dot else multiply_add)
+        limits = self.target.core.limits.k_loop
+        ahead = self.dot.temporaries + limits.spare_dot_registers if self.dot else limits.spare_registers
+        return int(self.correction == "columns") + ahead
 
     @property
     def operand_a(self) -> Type:
@@ -180,7 +181,7 @@ def vector_recipe(
     has_spare = (
         needed_registers(mr, nv, spare=spare, elements=columns.shape.elements) < target.registers
     )  # else LLVM spills at prefetches
-    steps = target.core.limits.prefetch_steps
+    steps = target.core.limits.prefetch.b_steps
     if _streams_panels(gemm, target) and pack_b:
         steps = min(steps * _STEPS_FROM_FAR, max(steps, target.caches.l1 // _SHARE_FROM_FAR // (width * nr * size)))
     ahead = steps * (has_spare and useful) if knobs.ahead is None else knobs.ahead
@@ -286,9 +287,9 @@ def _why_pack_b(product: _Product, lanes: int) -> str:
 def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tuple[int, int]) -> bool:
     """Whether B is read so rarely that converting it at each use is cheaper than packing it."""
     rows, lanes = tile
-    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.narrow_floats.converts_half
     whole = gemm.n % lanes == 0  # loading a part of a register takes more than one instruction
-    times = target.core.limits.widened_uses if whole else 1
+    times = target.core.limits.packing.max_widening_uses if whole else 1
     fits = reads_b_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
     return converted and fits and gemm.m <= times * rows
 
@@ -297,7 +298,7 @@ def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B can be read unpacked, or converted as it is read by at most two row tiles."""
     if not reads_b_unpacked(gemm, target, accumulator, bits_of(gemm.b.element) // 8):
         return False
-    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.narrow_floats.converts_half
     return gemm.b.element == accumulator or (converted and gemm.m <= target.registers // 2)
 
 
@@ -394,7 +395,7 @@ def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -
     reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     known = gemm.a.element == accumulator or packs_a
     stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target)
-    return gemm.is_float and target.fused and gemm.k >= PAIR and reads and known and stores
+    return gemm.is_float and target.instructions.has_fma and gemm.k >= PAIR and reads and known and stores
 
 
 def _register_tile_cycles(gemm: Gemm, target: Target, columns: int, lanes: int) -> float:

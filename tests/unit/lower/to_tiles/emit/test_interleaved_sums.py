@@ -11,7 +11,7 @@ from tlx.lower.to_tiles.emit.gemm.k_loop import conflict_free_groups
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 
 def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:

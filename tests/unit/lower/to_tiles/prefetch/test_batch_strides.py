@@ -21,7 +21,7 @@ from tlx.lower.to_tiles.match import BatchLoops
 from tlx.lower.to_tiles.prefetch import batch_prefetch_distance, batch_prefetch_locality
 from tlx.lower.to_tiles.problem import BatchStrides
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.lookup import find_target
 
 _LOOP = """

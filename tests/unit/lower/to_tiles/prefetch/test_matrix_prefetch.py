@@ -8,7 +8,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 
 @pytest.mark.parametrize(

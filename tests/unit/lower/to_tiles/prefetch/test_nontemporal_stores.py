@@ -15,7 +15,7 @@ from tlx.ir.module import Module
 from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 

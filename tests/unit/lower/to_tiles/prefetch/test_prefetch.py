@@ -15,8 +15,9 @@ from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
-from tlx.target.hardware import Caches
-from tlx.target.target import Target, targets
+from tlx.target.costs.memory import Caches
+from tlx.target.installed import targets
+from tlx.target.target import Target
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 
@@ -46,7 +47,7 @@ def test_operands_that_miss_l2_are_prefetched(m: int, n: int, k: int, operands: 
 
 def test_nothing_is_prefetched_if_products_and_loads_saturate_the_front_end() -> None:
     core = targets()["avx2"].core
-    by_one = replace(core, limits=replace(core.limits, least_k_unroll=1))
+    by_one = replace(core, limits=replace(core.limits, k_loop=replace(core.limits.k_loop, min_unroll=1)))
     narrow = replace(targets()["avx2"], caches=_TARGET.caches, core=by_one)
     assert _prefetched(product_text(2048, 2048, 2048), narrow) == ""
     wide = replace(narrow, core=replace(by_one, width=6.0))

@@ -13,7 +13,7 @@ from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse, parse_fully
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 

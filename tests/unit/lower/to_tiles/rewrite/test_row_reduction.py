@@ -11,7 +11,7 @@ from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.rewrite.products import as_row_reduction
-from tlx.target.target import targets
+from tlx.target.installed import targets
 
 AVX512 = targets()["avx512"]
 

@@ -14,7 +14,7 @@ from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, Un
 from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart
 from tlx.lower.to_tiles.remarks import describe_kernel
 from tlx.lower.to_tiles.select.elementwise import roofline
-from tlx.target.hardware import Caches
+from tlx.target.costs.memory import Caches
 from tlx.target.lookup import find_target
 
 TARGET = replace(find_target("avx512"), caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20))

@@ -12,8 +12,9 @@ from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe_cost import cost, recipe_dot
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.hardware import CoreModel, Memory
-from tlx.target.target import targets
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Memory
+from tlx.target.installed import targets
 
 CORE = CoreModel()
 

@@ -12,8 +12,8 @@ from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLea
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.hardware import Caches
-from tlx.target.target import targets
+from tlx.target.costs.memory import Caches
+from tlx.target.installed import targets
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 

@@ -14,7 +14,8 @@ from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.target import Target, targets
+from tlx.target.installed import targets
+from tlx.target.target import Target
 
 _SHARES = [
     (BFLOAT, 64, 0.465),

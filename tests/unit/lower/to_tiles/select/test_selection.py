@@ -15,8 +15,10 @@ from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.selection import select
-from tlx.target.hardware import CoreModel, Sign
-from tlx.target.target import Target, targets
+from tlx.target.costs.core import CoreModel
+from tlx.target.installed import targets
+from tlx.target.instructions.dots import Sign
+from tlx.target.target import Target
 
 TARGETS = targets()
 TYPES: list[tuple[Type, Type]] = [
@@ -151,8 +153,8 @@ def test_panels_from_memory_are_prefetched_within_a_third_of_l1(element: Type, r
     recipe = select(replace(_gemm(rows, 4096, 4096, element, result), packs_per_product=0.0), target)
     step = recipe.tile.kstep * recipe.tile.nr * (2 if element == BFLOAT else 4)
     assert recipe.packing.b
-    assert recipe.prefetch.b_steps >= target.core.limits.prefetch_steps
-    assert recipe.prefetch.b_steps == target.core.limits.prefetch_steps or (
+    assert recipe.prefetch.b_steps >= target.core.limits.prefetch.b_steps
+    assert recipe.prefetch.b_steps == target.core.limits.prefetch.b_steps or (
         recipe.prefetch.b_steps * step <= target.caches.l1 // 3
     )
 

@@ -15,7 +15,7 @@ from tlx.lower.to_tiles.emit.kernel import ScratchBuffer, TileRange, arguments_a
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
-from tlx.target.hardware import Sign
+from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
 

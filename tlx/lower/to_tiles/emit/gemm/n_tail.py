@@ -144,7 +144,7 @@ class DotProductColumns:
 
     def _multiply_add(self, part: Value, column: Value, total: Value) -> Value:
         """`total + part * column`, fused if the target can; otherwise `llvm.fma` is a library call."""
-        name = "llvm.fma" if self.target.fused else "llvm.fmuladd"
+        name = "llvm.fma" if self.target.instructions.has_fma else "llvm.fmuladd"
         return self.b.call_intrinsic(name, [total.type], total.type, [part, column, total], "dot")
 
     def _store(self, place: Value, lines: list[Value], *, first: bool) -> None:

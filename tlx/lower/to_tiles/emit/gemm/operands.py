@@ -253,7 +253,11 @@ class Operands:
         """An address of A, put into a register if each element is read by only one multiply-add."""
         recipe, is_tall = self.recipe, block.rows.size > _MAX_INDEXED
         once = block.columns.size <= recipe.tile.lanes and is_tall and recipe.mma.unit != "matrix"
-        return self.b.opaque_address(address, "a.at") if once and self.function.target.broadcasts else address
+        return (
+            self.b.opaque_address(address, "a.at")
+            if once and self.function.target.instructions.fma_broadcasts
+            else address
+        )
 
     def prefetch_b(self, block: CacheBlock, base: Value, k: Value, steps: int = 1) -> None:
         """Prefetch the columns of B that are multiplied some steps later; for so many steps in place of one."""
