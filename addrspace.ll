@@ -1,8 +1,0 @@
-define void @f(ptr addrspace(3) %a, ptr addrspace(3) %b, ptr addrspace(3) %c) {
-  %x = call token @llvm.tensor.load(ptr addrspace(3) elementtype(float) %a, <2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %y = call token @llvm.tensor.load(ptr addrspace(3) elementtype(float) %b, <2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <4900 x float> @llvm.tensor.matmul(token %x, token %y)
-  %t = call token @llvm.tensor.typeinfo(<4900 x float> %m, <2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
-  call void @llvm.tensor.store(ptr addrspace(3) %c, token %t, <2 x i32> zeroinitializer)
-  ret void
-}
