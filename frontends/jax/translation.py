@@ -17,6 +17,7 @@ import numpy as np
 from tlx.diagnostics import Source, TlxError, UsageError
 from tlx.frontends.jax.program import Operation, Program, Region, ValueType, live_operations, used_values
 from tlx.graph import Graph, Value
+from tlx.ir.functions import NameScope
 
 _MOST: Final = (1 << 31) - 1
 """Elements of a tensor: the IR has extents of 32 bits."""
@@ -127,6 +128,7 @@ class Translation:
         self._rules = rules
         self._refused = refused
         self._has_weights = has_weights
+        self._names = NameScope()  # of parameters; leaves of different arguments can have one name
         self._sources: dict[str, Source] = {}
         self._constants: dict[tuple[Any, ...], Value] = {}
         self._definitions: dict[int, Operation] = {}
@@ -142,7 +144,7 @@ class Translation:
         reason = _unsupported(type_)
         if reason or type_.shape is None or type_.dtype is None:
             raise UsageError(f"parameter {name}: {type_.text} {reason}")
-        return self.graph.parameter(name, type_.shape, type_.dtype, donated=donated)
+        return self.graph.parameter(self._names.fresh(name), type_.shape, type_.dtype, donated=donated)
 
     def constant(self, array: np.ndarray[Any, Any]) -> Value:
         """A constant; equal ones are one value, but for those that are weights."""

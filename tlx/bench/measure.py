@@ -102,7 +102,9 @@ class Bench:
     folder: Path | None = None
     knobs: KnobSource = no_knobs
     core: PinnedCore | None = None
-    _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
+    _peaks: dict[peaks.Types, tuple[Contestant, peaks.Peak]] = field(
+        default_factory=dict[Any, Any], init=False, repr=False
+    )
     _vectors: dict[tuple[peaks.Types, ArithmeticUnit], Contestant] = field(
         default_factory=dict[Any, Any], init=False, repr=False
     )
@@ -144,9 +146,11 @@ class Bench:
 
     def limit(self, work: Workload) -> tuple[Contestant, str]:
         """The peak loop that bounds a workload (multiplications, or memory if that is slower), and its instruction."""
-        loop, instruction = self._peak(work.peak)
-        if isinstance(work.peak, MemoryTraffic) or work.operations > _INTENSE * work.traffic:
-            return loop, instruction
+        if isinstance(work.peak, MemoryTraffic):
+            return peaks.stream_contestant(work.peak, self._machine)
+        loop, peak = self._peak(work.peak)
+        if work.operations > _INTENSE * work.traffic:
+            return loop, peak.instruction
         reads = len(work.buffers) - 1
         mostly_read = work.output.bytes * _INTENSE < work.traffic
         bound = (
@@ -154,7 +158,7 @@ class Bench:
         )
         memory, what = peaks.stream_contestant(bound, self._machine)
         memory = Contestant(memory.repeat, work.operations)
-        return (memory, what) if rate(loop) > rate(memory) else (loop, instruction)
+        return (memory, what) if rate(loop) > rate(memory) else (loop, peak.instruction)
 
     def share_of_limit(self, work: Workload, unit: ArithmeticUnit, limit: Contestant, measured: Rates) -> float:
         """The peak of a unit's multiplications as a share of the peak that bounds a workload."""
@@ -164,23 +168,21 @@ class Bench:
         return 1.0 if loop is limit else rate(loop) / measured.median
 
     def _of_unit(self, types: peaks.Types, unit: ArithmeticUnit) -> Contestant:
-        """The peak loop of the unit that multiplies: a vector loop if that is not the target's matrix unit."""
-        loop, instruction = self._peak(types)
-        if instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
+        """The peak loop of the unit that multiplies, which need not be the fastest one of the target."""
+        loop, peak = self._peak(types)
+        if unit in ("matrix", peak.unit):
             return loop
         if (types, unit) not in self._vectors:
             vectors = replace(self._machine, matrix=None, dots=self._machine.dots if unit == "dot" else ())
             self._vectors[types, unit] = peaks.contestant(peaks.peak(types, vectors), vectors)
         return self._vectors[types, unit]
 
-    def _peak(self, bound: peaks.Types | MemoryTraffic) -> tuple[Contestant, str]:
-        """The peak loop for products of these types or for memory, and the instruction it repeats; cached."""
-        if isinstance(bound, MemoryTraffic):
-            return peaks.stream_contestant(bound, self._machine)
-        if bound not in self._peaks:
-            loop = peaks.peak(bound, self._machine)
-            self._peaks[bound] = peaks.contestant(loop, self._machine), loop.instruction
-        return self._peaks[bound]
+    def _peak(self, types: peaks.Types) -> tuple[Contestant, peaks.Peak]:
+        """The peak loop for products of these types, the fastest of the target's; cached."""
+        if types not in self._peaks:
+            loops = [(peaks.contestant(loop, self._machine), loop) for loop in peaks.candidates(types, self._machine)]
+            self._peaks[types] = loops[0] if len(loops) == 1 else max(loops, key=lambda loop: rate(loop[0]))
+        return self._peaks[types]
 
     def kernel(
         self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None, knobs: KnobSource | None = None

@@ -9,7 +9,8 @@
     }
 
 There are more accumulators than a multiply-add's latency times its throughput, and nothing is loaded in the loop. The
-instruction is the best one the target has for the element types: a tile product, a dot product, or a multiply-add.
+instruction is the best one the target has for the element types: a tile product, or the faster of a dot product and a
+multiply-add.
 
 The memory peak is a loop that reads and writes as many arrays as a workload does.
 
@@ -22,7 +23,7 @@ that arrays that fit a cache are measured in that cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -34,6 +35,7 @@ from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
+from tlx.lower.remarks import ArithmeticUnit
 from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 from tlx.tuning.timing import LOOP_LABEL, Contestant, compile_loop, counted_loop, fastest, loop_function, rate
@@ -64,15 +66,25 @@ class Peak:
         text: The module; its function is `@peak(i64 steps, ptr out, ptr in)`, with random operands at `in`.
         instruction: The instruction that it repeats.
         operations: Additions and multiplications per step.
+        unit: The unit that executes the instruction.
     """
 
     text: str
     instruction: str
     operations: int
+    unit: ArithmeticUnit
+
+
+def candidates(types: Types, target: Target) -> list[Peak]:
+    """The loops of which the fastest is the target's peak: dot products of bfloat can be slower than multiply-adds."""
+    best = peak(types, target)
+    if best.unit != "dot" or not types[2].is_float:
+        return [best]
+    return [best, peak(types, replace(target, dots=()))]
 
 
 def peak(types: Types, target: Target) -> Peak:
-    """A target's peak loop for products of types (lhs, rhs, accumulator)."""
+    """The loop of a target's widest instruction for products of types (lhs, rhs, accumulator)."""
     unit = _first(target.usable_matrix_dots, types)
     if unit is not None:
         return _tiles(types, TILE_PRODUCTS[types[0].name, types[1].name], target)
@@ -84,14 +96,14 @@ def peak(types: Types, target: Target) -> Peak:
         words, width = VectorType(lanes, I32), dot.width
         type_: Type = VectorType(lanes, FLOAT if dot.accumulator == "float" else I32)
         text = _loop(target, type_, words, accumulators, lambda b, acc, xy: dot.emit(b, acc, *xy))
-        return Peak(text, f"dot product ({dot.feature})", accumulators * lanes * width * 2)
+        return Peak(text, f"dot product ({dot.feature})", accumulators * lanes * width * 2, "dot")
     if accumulator.is_float:
         floats = VectorType(lanes, DOUBLE if accumulator.llvm == "double" else FLOAT)
         text = _loop(target, floats, floats, accumulators, _fma(target))
-        return Peak(text, f"multiply-add of {accumulator.llvm}", accumulators * lanes * 2)
+        return Peak(text, f"multiply-add of {accumulator.llvm}", accumulators * lanes * 2, "fma")
     words = VectorType(lanes, I32)
     text = _loop(target, words, words, accumulators, _madd(target))
-    return Peak(text, "pmaddwd and add", accumulators * lanes * 2 * 2)
+    return Peak(text, "pmaddwd and add", accumulators * lanes * 2 * 2, "fma")
 
 
 def contestant(ceiling: Peak, target: Target) -> Contestant:
@@ -168,7 +180,7 @@ def _tiles(types: Types, product: str, target: Target) -> Peak:
     if target.finish is not None:
         target.finish(module, emulate_matrix=False, request_permission=True)
     operations = 4 * _ROWS * (_ROW_BYTES // 4) * _ROW_BYTES // types[0].bytes * 2
-    return Peak(str(module), product, operations)
+    return Peak(str(module), product, operations, "matrix")
 
 
 def _start(target: Target) -> tuple[Module, Builder]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from operator import index
 from typing import Any, Final, NoReturn, cast
@@ -126,15 +126,21 @@ class Core:
 
     def _axis(self, operation: str, axis: int, rank: int, name: str = "axis") -> int:
         """A dimension from 0 on; negative ones count from the end."""
-        if not -rank <= axis < rank:
-            self._fail(operation, f"{name} {axis} is not a dimension of a tensor of rank {rank}")
-        return axis % rank
+        try:
+            dimension = index(axis)
+        except TypeError:
+            self._fail(operation, f"{name} {axis!r} is not an integer")
+        if not -rank <= dimension < rank:
+            self._fail(operation, f"{name} {dimension} is not a dimension of a tensor of rank {rank}")
+        return dimension % rank
 
     def _axes(self, operation: str, axes: int | Sequence[int] | None, rank: int, name: str = "axes") -> tuple[int, ...]:
         """Distinct dimensions; all of them for None."""
         if axes is None:
             return tuple(range(rank))
-        dimensions = [self._axis(operation, a, rank, name) for a in ((axes,) if isinstance(axes, int) else axes)]
+        one = "dimension" if name == "dimensions" else "axis"
+        several = axes if isinstance(axes, Iterable) else (axes,)
+        dimensions = [self._axis(operation, axis, rank, one) for axis in several]
         if len(set(dimensions)) < len(dimensions):
             self._fail(operation, f"{name} {listed(dimensions)}: a dimension is named twice")
         return tuple(dimensions)

@@ -174,6 +174,7 @@ class Graph(RandomBits):
         super().__init__(name)
         self._name = self._definition.name
         self._inputs: list[Input] = []
+        self._parameters: set[str] = set()
         self._outputs: list[Output] = []
 
     @property
@@ -197,14 +198,18 @@ class Graph(RandomBits):
         """Add a parameter: an array that each call passes.
 
         Args:
-            name: Its name in the IR.
+            name: Its name in the IR, which no other parameter has.
             shape: Its shape.
             dtype: Its element type.
             donated: Whether the function may overwrite the array: updates of it are in place, and a result can take its
                 memory; see `output`.
         """
         extents, known = self._shape("parameter", shape), self._dtype("parameter", dtype)
-        return self._declare(Input(self._free(name), extents, known, is_donated=donated))
+        if name in self._parameters:
+            self._fail("parameter", f"{name!r} is a parameter already")
+        free = self._free("parameter", name)
+        self._parameters.add(name)
+        return self._declare(Input(free, extents, known, is_donated=donated))
 
     def weight(self, name: str, array: Any, dtype: str | type | DType | None = None) -> Value:
         """Add a weight, an array that is the same in every call: in the IR, a parameter with `"tlx-constant"`.
@@ -216,7 +221,7 @@ class Graph(RandomBits):
         known = self._dtype("weight", data.dtype if dtype is None else dtype)
         if not data.size:
             return self._empty(data.shape, known)
-        return self._declare(Input(self._free(name), data.shape, known, data.astype(known, copy=False)))
+        return self._declare(Input(self._free("weight", name), data.shape, known, data.astype(known, copy=False)))
 
     def output(self, x: Operand, name: str = "out", into: Value | None = None) -> None:
         """Make a value the next result.
@@ -230,7 +235,7 @@ class Graph(RandomBits):
         if into is not None:
             self._outputs.append(Output(name, value.shape, value.dtype, self._overwrite(value, into)))
             return
-        free = self._free(name)
+        free = self._free("output", name)
         if value.view.count:
             self._put(value, Argument(PTR, _WRITTEN, free).value)
         self._outputs.append(Output(free, value.shape, value.dtype))
@@ -318,8 +323,10 @@ class Graph(RandomBits):
 
         return GraphFunction(tuple(self._inputs), tuple(self._outputs), call)(*arrays)
 
-    def _free(self, name: str) -> str:
+    def _free(self, operation: str, name: str) -> str:
         """A name for a parameter of the function."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self._fail(operation, f"expected a name, got {name!r}")
         return self._definition.names.fresh(name)
 
     def _declare(self, declared: Input) -> Value:

@@ -256,6 +256,23 @@ def test_the_peak_of_halves_is_that_of_the_best_instruction(target: str, instruc
     assert (f"@llvm.x86.{instruction}.internal(" in ceiling.text) == (target != "amx")
 
 
+def test_the_peak_is_the_faster_of_dot_products_and_multiply_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """VDPBF16PS executes every fourth cycle on processors that run multiply-adds of floats twice a cycle."""
+    speeds = {"dot product (avx512bf16)": 0.5, "multiply-add of float": 1.0}
+
+    def untimed(loop: Peak, _target: Target) -> Contestant:
+        return Contestant(lambda _: None, 1, speeds[loop.instruction])
+
+    monkeypatch.setattr(peaks, "contestant", untimed)
+    monkeypatch.setattr(measure, "rate", attrgetter("seconds_estimate"))
+    bench = measure.Bench(find_target("avx512"), [], rounds=1)
+    work = workloads.product("bf16", 512, 512, 512)
+    loop, instruction = bench.limit(work)
+    assert instruction == "multiply-add of float"
+    assert bench.share_of_limit(work, "fma", loop, Rates((1.0,))) == 1.0
+    assert bench.share_of_limit(work, "dot", loop, Rates((1.0,))) == 0.5
+
+
 def test_arguments_of_the_users_function(tmp_path: Path) -> None:
     path = tmp_path / "f.ll"
     path.write_text("define void @f(ptr %x, i64 %n) {\n  ret void\n}\n")
