@@ -22,7 +22,7 @@ from tlx.ir.constant_folding import ConstantFolder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
+from tlx.ir.rewrite import Use, add_incoming, definitions, remove_dead, rename_incoming, set_operand, uses
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import (
     DynamicOp,
@@ -398,17 +398,10 @@ class FusedLoops:
         else:
             expression.add_scalar(UniformOperand(str(operand.typed), scalar))
 
-    def remove_splats(self) -> None:
-        """Remove scalable vectors that only splat scalars for handles."""
-        function = self.context.function
-        changed = True
-        while changed:
-            used = uses(function)
-            changed = False
-            for block in function.blocks:
-                remaining = [i for i in block.instructions if not _is_dead_splat(i, used)]
-                changed = changed or len(remaining) != len(block.instructions)
-                block.instructions = remaining
+    def remove_uniforms(self) -> None:
+        """Remove the scalable vectors, splats and instructions on them, that nothing but handles used."""
+        function, uniforms = self.context.function, self.context.tensors.dynamic.uniforms
+        remove_dead(function, [i for i in function.instructions() if i.result in uniforms or _makes_splat(i)])
 
 
 @dataclass(eq=False)
@@ -439,7 +432,7 @@ class FunctionExpansion:
         e.heap.block = ""
         self.phis.emit_edges()
         e.heap.finish()
-        self.fused_loops.remove_splats()
+        self.fused_loops.remove_uniforms()
         allow_heap(e.module, e.function)
 
     def _block(self, block: Block) -> None:
@@ -468,10 +461,9 @@ class FunctionExpansion:
         elif instruction.result in dynamic.handles:
             self.context.remove()
             self.phis.replace_phi(instruction) if instruction.opcode == "phi" else self.fused_loops.visit(instruction)
-        elif instruction.result in dynamic.uniforms:
-            self.context.remove()
-            self.fused_loops.add_uniform(instruction)
         else:
+            if instruction.result in dynamic.uniforms:
+                self.fused_loops.add_uniform(instruction)
             self.context.b.index += 1
 
     def _operation(self, op: DynamicOp) -> None:
@@ -509,6 +501,5 @@ class FunctionExpansion:
         copy_strided(e.helpers, e.b, view.element, (op.pointer, steps), (view.pointer, view.memory_dims))
 
 
-def _is_dead_splat(instruction: Instruction, used: dict[str, list[Use]]) -> bool:
-    may_splat = instruction.opcode in ("insertelement", "shufflevector") and is_handle_type(instruction.type)
-    return may_splat and not used.get(str(instruction.result))
+def _makes_splat(instruction: Instruction) -> bool:
+    return instruction.opcode in ("insertelement", "shufflevector") and is_handle_type(instruction.type)
