@@ -55,6 +55,20 @@ def test_values_of_several_variables_at_once() -> None:
     _check(text, debug, "avx2")
 
 
+@pytest.mark.parametrize("debug", [RECORD, INTRINSIC], ids=["records", "intrinsics"])
+def test_load_that_only_a_variable_uses(debug: str) -> None:
+    operands = "<1 x i32> <i32 9>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> <i32 1>"
+    text = f"""define void @f(ptr noalias %y, ptr %x) {{
+  %unused = load <4 x float>, ptr %x
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, {operands})
+  call void @llvm.tensor.store(ptr %y, token %t, <1 x i32> <i32 1>)
+  ret void
+}}
+"""
+    _check(text, debug, "avx2")
+    assert "%unused" not in str(lower(parse(_with_debug(text, debug)), "avx2"))
+
+
 def _check(text: str, debug: str, target: str) -> None:
     lowered = [str(lower(parse(program), target)) for program in (text, _with_debug(text, debug))]
     without, with_debug = map(_without_debug, lowered)

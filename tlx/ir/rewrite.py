@@ -125,8 +125,8 @@ def drop_debug_uses(instructions: Iterable[Instruction], names: Container[str]) 
 
 
 def remove_dead(function: Function, candidates: Iterable[Instruction]) -> None:
-    """Remove the candidates whose results nothing uses but other dead candidates; removed ones do not count."""
-    counts = {name: len(local_uses) for name, local_uses in uses(function).items()}
+    """Remove the candidates whose results nothing uses but other dead candidates and debug information."""
+    counts = {name: sum(not use.instruction.is_debug for use in found) for name, found in uses(function).items()}
     numbers = set(map(id, candidates))
     by_result = {i.result: i for i in function.instructions() if id(i) in numbers and i.result is not None}
     dead = {name for name in by_result if not counts.get(name)}
@@ -138,8 +138,11 @@ def remove_dead(function: Function, candidates: Iterable[Instruction]) -> None:
                 if not counts[operand.name]:
                     dead.add(operand.name)
                     pending.append(operand.name)
-    for block in function.blocks if dead else ():
+    if not dead:
+        return
+    for block in function.blocks:
         block.instructions = [i for i in block.instructions if i.result not in dead]
+    drop_debug_uses(function.instructions(), dead)
 
 
 def add_incoming(phi: Instruction, value: Value, block: str) -> None:

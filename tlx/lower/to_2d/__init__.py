@@ -27,7 +27,7 @@ from typing import Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
-from tlx.ir.instructions import Instruction
+from tlx.ir.instructions import Instruction, may_write
 from tlx.ir.module import Module
 from tlx.ir.rewrite import remove_dead
 from tlx.ir.tensors.calls import is_tensor_call
@@ -46,9 +46,6 @@ from tlx.lower.to_2d.memory.conversion_sinking import sink_conversions
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import rewrite
-
-_EFFECTS: Final = frozenset({"volatile", "atomic"})
-"""Flags of loads that are not removed."""
 
 
 def to_2d(module: Module, context: LoweringContext) -> None:
@@ -99,7 +96,7 @@ def _check_is_no_coroutine(module: Module, function: Function) -> None:
 
 def _is_removable(instruction: Instruction) -> bool:
     """Whether an instruction is removed if nothing uses its result: what it reads is not stored for it then."""
-    is_load = instruction.opcode == "load" and not _EFFECTS.intersection(instruction.flags)
+    is_load = instruction.opcode == "load" and not may_write(instruction)
     return is_tensor_call(instruction) or (is_load and isinstance(instruction.type, VectorType))
 
 
