@@ -47,7 +47,10 @@ def test_equal_sums_are_one_address(between: str) -> None:
     np.testing.assert_array_equal(out, 2 * x[11:15])
 
 
-@pytest.mark.parametrize("write", ["store float 0.0, ptr %out, align 4", "call void @g()"])
+@pytest.mark.parametrize(
+    "write",
+    ["store float 0.0, ptr %out, align 4", "call void @g()", "fence seq_cst", "%w = load volatile i32, ptr %out"],
+)
 def test_memory_that_may_change_is_read_again(write: str) -> None:
     assert _without_redundant_loads(_SAME_ADDRESS + _TWO.format(between=write)).count("load <4") == 2
 
@@ -62,6 +65,7 @@ def test_memory_that_may_change_is_read_again(write: str) -> None:
         "%j = shl i64 %i, 0\n  %q = getelementptr float, ptr %x, i64 %j",
         "%k = trunc i64 %i to i32\n  %j = mul i32 %k, 1\n  %q = getelementptr float, ptr %x, i32 %j",
         "%q = getelementptr i8, ptr %x, i64 %i",
+        "%r = getelementptr i8, ptr %x, i64 %i\n  %q = getelementptr i24, ptr %r, i64 %i",
         "%q = getelementptr <2 x float>, ptr %x, i64 %i",
     ],
 )

@@ -23,9 +23,9 @@ from typing import Final
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction, may_write
 from tlx.ir.rewrite import definitions, remove_dead, set_operand, uses
-from tlx.ir.types import I64, FloatType, IntType, VectorType, bytes_of
+from tlx.ir.types import I64, FloatType, IntType, VectorType
 from tlx.ir.values import ConstInt, Local, Value
-from tlx.lower.memory.aliases import no_memory
+from tlx.lower.memory.aliases import no_memory, size_of
 
 _SHARE: Final = 2
 """One register in this many is remembered."""
@@ -98,9 +98,11 @@ class _Addresses:
             gep = self._defined.get(pointer.name)
             if gep is None or gep.opcode != "getelementptr" or not isinstance(gep.source_type, IntType | FloatType):
                 break
+            size = size_of(gep.source_type)
+            if size is None:
+                break
             pointer, index = gep.operands
             start, factors = self._linear(index)
-            size = bytes_of(gep.source_type)
             number += start * size
             _add(terms, factors, size)
         return str(pointer), number, frozenset(terms.items()), str(load.type)
