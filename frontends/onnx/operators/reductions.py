@@ -87,8 +87,8 @@ def arg(t: Tensors, node: Node, x: Tensor) -> Tensor:
     axis = t.axis(node.integer("axis", 0), len(x.shape))
     extent = x.shape[axis]
     last = node.integer("select_last_index", 0)
-    if not math.prod(x.shape):
-        t.fail(f"not defined for shape {x.shape}")
+    if not extent:
+        t.fail(f"dimension {axis} of a tensor of shape {x.shape} has no elements")
     if last:
         stops = [-1 if d == axis else e for d, e in enumerate(x.shape)]
         starts = [e - 1 if d == axis else 0 for d, e in enumerate(x.shape)]

@@ -178,6 +178,8 @@ def nothing(*shape: int, dtype: str = "f4") -> Array:
         ("MatMulInteger", (nothing(3, 0, dtype="u1"), nothing(0, 4, dtype="u1")), {}, nothing(3, 4, dtype="i4")),
         ("Conv", (nothing(0, 3, 8, 8), np.ones((4, 3, 3, 3), "f4")), {}, nothing(0, 4, 6, 6)),
         ("ReduceMean", (nothing(0, 3),), {"axes": [0], "keepdims": 0}, np.full(3, np.nan, "f4")),
+        ("ArgMax", (nothing(0, 3),), {"axis": 1}, nothing(0, 1, dtype="i8")),
+        ("ArgMin", (nothing(3, 0),), {"axis": 0, "select_last_index": 1}, nothing(1, 0, dtype="i8")),
     ],
 )
 def test_tensors_without_elements(
