@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Final
@@ -81,14 +81,13 @@ def in_float(expression: Expression) -> tuple[Expression, str]:
 
 def _with_short_functions(expression: Expression) -> Expression:
     """The expression with an error of 2^-14 in functions of float that are factors of a result rounded to bfloat."""
-    nodes = expression.nodes
-    factors = [0.0] * len(nodes)
-    factors[-1] = 1.0 if _name(nodes[-1]) == "fptrunc" and nodes[-1].element == BFLOAT else math.inf
-    for number, node in reversed(list(enumerate(nodes))):
-        if isinstance(node, (InstructionNode, UnaryNode)):
-            passes_on = node is nodes[-1] or (node.element == FLOAT and _name(node) in _PASS_ERRORS_ON)
-            for operand in node.operands:
-                factors[operand] += factors[number] if passes_on else math.inf
+    nodes, last = expression.nodes, expression.nodes[-1]
+
+    def passes_on(node: Node) -> bool:
+        return node is last or (node.element == FLOAT and _name(node) in _PASS_ERRORS_ON)
+
+    is_rounded = _name(last) == "fptrunc" and last.element == BFLOAT
+    factors = _error_factors(nodes, passes_on, is_rounded=is_rounded)
     return replace(expression, nodes=tuple(map(_shortened, nodes, factors)))
 
 
@@ -104,7 +103,7 @@ def _shortened(node: Node, error_factor: float) -> Node:
 
 def _unrounded(nodes: Sequence[Node]) -> list[int]:
     """Numbers of the bfloat operations that round, and whose rounding another operation would see."""
-    seen, factors = [False] * len(nodes), _error_factors(nodes)
+    seen, factors = [False] * len(nodes), _bfloat_error_factors(nodes)
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)) and _name(node) != "bitcast":
             commutes = node.element == BFLOAT and _name(node) in _COMMUTE_WITH_ROUNDING
@@ -121,15 +120,30 @@ def _unrounded(nodes: Sequence[Node]) -> list[int]:
     ]
 
 
-def _error_factors(nodes: Sequence[Node]) -> list[float]:
-    """For each node how often its relative error is part of the result's; infinite where a sum may cancel."""
+def _bfloat_error_factors(nodes: Sequence[Node]) -> list[float]:
+    """The error factors of operations on bfloat."""
+
+    def passes_on(node: Node) -> bool:
+        return _is_widened(node) and _name(node) in _PASS_ERRORS_ON
+
+    return _error_factors(nodes, passes_on, is_rounded=_is_widened(nodes[-1]))
+
+
+def _error_factors(nodes: Sequence[Node], passes_on: Callable[[Node], bool], *, is_rounded: bool) -> list[float]:
+    """For each node how often its relative error is part of the result's; infinite where a sum may cancel.
+
+    Args:
+        nodes: The nodes of an expression.
+        passes_on: Whether the result of an operation has at most the sum of its operands' relative errors.
+        is_rounded: Whether the result is rounded to bfloat.
+    """
     factors = [0.0] * len(nodes)
-    factors[-1] = 1.0 if _is_widened(nodes[-1]) else math.inf
+    factors[-1] = 1.0 if is_rounded else math.inf
     for number, node in reversed(list(enumerate(nodes))):
         if isinstance(node, (InstructionNode, UnaryNode)):
-            passed_on = _is_widened(node) and _name(node) in _PASS_ERRORS_ON
+            factor = factors[number] if passes_on(node) else math.inf
             for operand in node.operands:
-                factors[operand] += factors[number] if passed_on else math.inf
+                factors[operand] += factor
     return factors
 
 
@@ -192,7 +206,7 @@ class _Widening:
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
-        self.error_factors = _error_factors(expression.nodes)
+        self.error_factors = _bfloat_error_factors(expression.nodes)
         self.nodes: dict[Node, int] = {}
         self.same: dict[int, int] = {}
         self.floats: dict[int, int] = {}
