@@ -126,9 +126,7 @@ def resolve_target(
     requested = (*features, *(f"+{name}" for name in added_features(target)))
     _check_feature_names(resolved, requested, cpu, triple)
     if cpu and not cpu.startswith(_ANY_PROCESSOR) and not resolved.versions:
-        which = (
-            f"{resolved.name}, the native target of this machine" if target == "native" else f"target {resolved.name}"
-        )
+        which = f"{resolved.name}{', native on this machine' if target == 'native' else ''}"
         resolved = _for_processor(resolved, which, cpu, requested, triple)
     return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
 
@@ -179,7 +177,7 @@ def _for_processor(target: Target, which: str, cpu: str, requested: Sequence[str
     if missing := [feature for feature in needed if feature in lacking]:
         fitting = _targets_for(cpu, triple)
         remedy = f"use --target={' or --target='.join(fitting)}" if fitting else "name another processor, or none"
-        raise UsageError(f"processor '{cpu}' cannot run {which}: it lacks {', '.join(missing)}; {remedy}")
+        raise UsageError(f"processor '{cpu}' cannot run target {which}: it lacks {', '.join(missing)}; {remedy}")
     return target.with_features(tuple(f"{'-' if feature in lacking else '+'}{feature}" for feature in optional))
 
 

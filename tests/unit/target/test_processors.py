@@ -87,5 +87,5 @@ def test_a_feature_of_another_width_is_refused() -> None:
 
 def test_the_native_target_is_named_if_a_processor_cannot_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlx.target.host.native_target", lambda: find_target("avx512"))
-    with pytest.raises(UsageError, match=r"'haswell' cannot run avx512, the native target of this machine: it lacks"):
+    with pytest.raises(UsageError, match=r"'haswell' cannot run target avx512, native on this machine: it lacks"):
         resolve_target("native", cpu="haswell")
