@@ -259,7 +259,15 @@ class Target:
         zero.
         """
         near, pixels = _DRAWN_CACHES[seed % len(_DRAWN_CACHES)]
-        fusion = LoopFusionLimits(0, 1, 1, 0, 1 << 20, 0, seed) if seed % 2 else self.blocks.loop_fusion
+        everywhere = LoopFusionLimits(
+            cache_share=0,
+            min_part_bytes=1,
+            min_rows=1,
+            min_result_share=0,
+            max_operand_share=1 << 20,
+            min_bytes_saved=0,
+            seed=seed,
+        )
         blocks = replace(
             self.blocks,
             call_cycles=0,
@@ -273,7 +281,7 @@ class Target:
                 set_conflict_pitch_bytes=pixels,
             ),
             resident_bytes=near,
-            loop_fusion=fusion,
+            loop_fusion=everywhere if seed % 2 else self.blocks.loop_fusion,
             seed=seed,
         )
         core = replace(self.core, costs=replace(self.core.costs, seed=seed))

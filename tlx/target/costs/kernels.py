@@ -18,8 +18,8 @@ class RegisterTileCosts:
         loop_instructions: Instructions of an iteration of a loop over K besides products and loads, if they count.
         l2_register_cycles: Of a register of B that a step prefetches from the second-level cache.
         full_factor: For tiles that leave no register free: LLVM may spill.
-        tile_kind_share: Of a product's cycles, what each further kind of tile adds. Each has code of its own, with its
-            epilogue, and estimates hardly tell such tiles apart: 512x784x256 has tiles of 8x3 and 8x2 registers instead
+        tile_kind_share: Share of a product's cycles that each further kind of tile adds: each has code of its own, with
+            its epilogue. Estimates hardly tell such tiles apart: 512x784x256 has tiles of 8x3 and 8x2 registers instead
             of 9x3, 8x3, 9x2 and 8x2, which are half the code and take 0.4 % more cycles.
         half_line_store_cycles: To store a register of a tile column by column, in halves of cache lines.
         part_line_store_cycles: The same in parts that cross them.
