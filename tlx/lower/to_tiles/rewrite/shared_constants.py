@@ -4,6 +4,8 @@ Rewrite, convolutions with one filter each, whose biases are constants of the pr
 
     c = a b + 1.5     kernel with 1.5                             kernel(c, a, b, 1.5)
     z = x y - 2.5     kernel with -2.5, else the same     ->      kernel(z, x, y, -2.5)
+
+Divisors stay constants: LLVM multiplies by the reciprocal of a power of two.
 """
 
 from __future__ import annotations
@@ -13,19 +15,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tlx.ir.values import ConstFloat, Keyword
-from tlx.lower.to_tiles.expression import Expression, Node, ScalarLeaf, SplatLeaf
+from tlx.lower.to_tiles.expression import Expression, InstructionNode, ScalarLeaf, SplatLeaf
 from tlx.lower.to_tiles.match import Match
 from tlx.lower.to_tiles.problem import Gemm
 
 
 def share_constants(matches: Sequence[Match]) -> None:
-    """Make scalars of the floats in which epilogues of products differ that are the same otherwise."""
+    """Pass the floats in which otherwise equal epilogues of products differ as scalars."""
     alike: dict[Gemm, list[tuple[Match, Expression]]] = defaultdict(list)
     for match in matches:
         if isinstance(match.problem, Gemm) and match.problem.epilogue is not None:
             epilogue = match.problem.epilogue
-            unknown = replace(epilogue, nodes=tuple(map(_without_number, epilogue.nodes)))
-            alike[replace(match.problem, epilogue=unknown)].append((match, epilogue))
+            alike[replace(match.problem, epilogue=_without_numbers(epilogue))].append((match, epilogue))
     for group in alike.values():
         columns = zip(*(epilogue.nodes for _, epilogue in group), strict=True)
         differing = [number for number, nodes in enumerate(columns) if len(set(nodes)) > 1]
@@ -33,15 +34,20 @@ def share_constants(matches: Sequence[Match]) -> None:
             _pass_constants(match, epilogue, differing)
 
 
-def _without_number(node: Node) -> Node:
-    """The node, without its number if it is a float."""
-    if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat):
-        return replace(node, value=Keyword(node.element, "undef"))
-    return node
+def _without_numbers(epilogue: Expression) -> Expression:
+    """The epilogue, without the floats that may become scalars."""
+    nodes = list(epilogue.nodes)
+    divisors = {
+        node.operands[1] for node in nodes if isinstance(node, InstructionNode) and node.operation.opcode == "fdiv"
+    }
+    for number, node in enumerate(nodes):
+        if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat) and number not in divisors:
+            nodes[number] = replace(node, value=Keyword(node.element, "undef"))
+    return replace(epilogue, nodes=tuple(nodes))
 
 
 def _pass_constants(match: Match, epilogue: Expression, numbers: Sequence[int]) -> None:
-    """Make scalars of some constants of a product's epilogue."""
+    """Pass constants of a product's epilogue, given by the numbers of their nodes, as scalars."""
     nodes = list(epilogue.nodes)
     for number in numbers:
         node = nodes[number]
