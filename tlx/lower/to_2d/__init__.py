@@ -41,7 +41,7 @@ from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.contraction.packed import contract_packed_operands
 from tlx.lower.to_2d.decisions import decide
 from tlx.lower.to_2d.loop_fusion import fuse_loops
-from tlx.lower.to_2d.memory.common_pads import merge_equal_pads
+from tlx.lower.to_2d.memory.common_pads import merge_common_pads
 from tlx.lower.to_2d.memory.conversion_sinking import sink_conversions
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
@@ -64,7 +64,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     for function in functions:
         raise_vectors(module, function)
         remove_dead(function, filter(_is_removable, function.instructions()))
-        merge_equal_pads(function)
+        merge_common_pads(function)
         contract_packed_operands(module, function, context.target_of(module, function))
         if context.target.grid is not None:
             sink_conversions(module, function)
@@ -95,7 +95,7 @@ def _check_is_no_coroutine(module: Module, function: Function) -> None:
 
 
 def _is_removable(instruction: Instruction) -> bool:
-    """Whether an instruction is removed if nothing uses its result: what it reads is not stored for it then."""
+    """Whether nothing but the result of an instruction matters: of a tensor operation, or of a load of a vector."""
     is_load = instruction.opcode == "load" and not may_write(instruction)
     return is_tensor_call(instruction) or (is_load and isinstance(instruction.type, VectorType))
 

@@ -22,7 +22,7 @@ from tlx.ir.types import VectorType
 from tlx.ir.values import Local, Value
 
 
-def merge_equal_pads(function: Function) -> None:
+def merge_common_pads(function: Function) -> None:
     """Replace each pad that equals an earlier one in its block by that one."""
     if sum(_calls(instruction, "pad") for instruction in function.instructions()) < 2:
         return
