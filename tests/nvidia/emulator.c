@@ -41,6 +41,8 @@ static int buffer_count;
 static struct { char *to; const char *from; int valid, group; } copies[THREADS][COPIES];
 static int copy_count[THREADS], committed[THREADS];
 
+__attribute__((destructor)) static void free_stacks(void) { free(stacks); }
+
 static unsigned next_random(void) { seed = seed * 1664525u + 1013904223u; return seed >> 8; }
 
 static void fail(const char *format, ...) {

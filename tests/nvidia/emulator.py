@@ -1,5 +1,6 @@
 """Runs lowered kernels on this CPU, by their launch table: see emulator.c."""
 
+import _ctypes
 import ctypes
 import re
 import shutil
@@ -7,6 +8,7 @@ import struct
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -311,6 +313,8 @@ class Emulator:
             command = [COMPILER, "-shared", str(runtime), str(code), "-o", str(library), "-lm", "-Wl,-Bsymbolic"]
             subprocess.run(command, check=True)
             self._library = ctypes.CDLL(str(library))
+        # Hundreds of them, with the stacks of 1024 threads each, would take gigabytes.
+        weakref.finalize(self, _ctypes.dlclose, self._library._handle)  # pyright: ignore[reportPrivateUsage]
         self._library.emu_launch.restype = ctypes.c_char_p
         self._constants = [
             (ctypes.addressof(ctypes.c_char.in_dll(self._library, name)), self._size_of(name))
