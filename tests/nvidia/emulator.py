@@ -312,9 +312,10 @@ class Emulator:
             runtime.write_bytes(_compiled_runtime())
             command = [COMPILER, "-shared", str(runtime), str(code), "-o", str(library), "-lm", "-Wl,-Bsymbolic"]
             subprocess.run(command, check=True)
-            self._library = ctypes.CDLL(str(library))
+            handle = _ctypes.dlopen(str(library), ctypes.DEFAULT_MODE)
+            self._library = ctypes.CDLL(str(library), handle=handle)
         # Hundreds of them, with the stacks of 1024 threads each, would take gigabytes.
-        weakref.finalize(self, _ctypes.dlclose, self._library._handle)  # pyright: ignore[reportPrivateUsage]
+        weakref.finalize(self, _ctypes.dlclose, handle)
         self._library.emu_launch.restype = ctypes.c_char_p
         self._constants = [
             (ctypes.addressof(ctypes.c_char.in_dll(self._library, name)), self._size_of(name))
