@@ -1,18 +1,27 @@
 """Each test runs on the emulator and, with `-m nvidia`, on the GPU of this machine."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tests.nvidia.emulator import COMPILER
+from tests.nvidia.emulator import COMPILER, Emulator
 from tests.nvidia.on_device import compile_for_device
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import run_emulated, run_on_device
 from tlx.frontends import tensor_language as tl
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # tests run side by side on one GPU
+
+
+@pytest.fixture(autouse=True)
+def unload_emulators() -> Iterator[None]:
+    """Free the memory of a test's emulators."""
+    yield
+    for emulator in set(Emulator.loaded):
+        emulator.unload()
+        Emulator.loaded.discard(emulator)
 
 
 @pytest.fixture(params=["emulator", pytest.param("device", marks=pytest.mark.nvidia)])

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -302,6 +302,8 @@ class Emulator:
     """
 
     has_default_stream = True
+    loaded: ClassVar = weakref.WeakSet["Emulator"]()
+    """Those that `unload` has not unloaded: caches of targets keep them, with the stacks of 1024 threads each."""
 
     def __init__(self, lowered: str, seed: int = 0) -> None:
         assert COMPILER is not None
@@ -314,8 +316,8 @@ class Emulator:
             subprocess.run(command, check=True)
             handle = _ctypes.dlopen(str(library), ctypes.DEFAULT_MODE)
             self._library = ctypes.CDLL(str(library), handle=handle)
-        # Hundreds of them, with the stacks of 1024 threads each, would take gigabytes.
-        weakref.finalize(self, _ctypes.dlclose, handle)
+        self.unload = weakref.finalize(self, _ctypes.dlclose, handle)
+        Emulator.loaded.add(self)
         self._library.emu_launch.restype = ctypes.c_char_p
         self._constants = [
             (ctypes.addressof(ctypes.c_char.in_dll(self._library, name)), self._size_of(name))
