@@ -71,6 +71,10 @@ _TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
 Arguments = tuple[list[Array], list[Array]]
 
 
+OLD_OPT: Final = "this version of LLVM's opt does not have an intrinsic on vectors"
+"""Why a program is refused that LLVM's optimiser runs over first: `lround` of vectors is new in LLVM 20."""
+
+
 class MismatchError(Exception):
     """Two ways to run a program give different results.
 
@@ -215,7 +219,7 @@ def _optimised(text: str, check: CheckSettings) -> str:
     command = [check.optimise, *arguments, "-S"]
     done = subprocess.run(command, input=canonical(text), text=True, capture_output=True, check=False)
     if "Intrinsic does not support vectors" in done.stderr:
-        raise RefusedError("this version of LLVM's opt does not have an intrinsic on vectors")
+        raise RefusedError(OLD_OPT)
     if done.returncode:
         raise MismatchError("opt", f"{check.optimise} refuses the program: {done.stderr}")
     return done.stdout

