@@ -237,8 +237,8 @@ def find_uniforms(function: Function, handles: dict[str, Instruction]) -> set[st
     if not handles:
         return set()
     defined = definitions(function)
-    candidates = [i for i in function.instructions() if is_elementwise_on_handles(i) and i.opcode != "phi"]
-    candidates = [i for i in candidates if i.result not in handles]
+    on_handles = [i for i in function.instructions() if is_elementwise_on_handles(i) or _repeats_first_lane(i)]
+    candidates = [i for i in on_handles if i.opcode != "phi" and i.result not in handles]
     uniforms: set[str] = set()
     size = -1
     while len(uniforms) != size:
@@ -311,7 +311,23 @@ def _is_uniform(value: Value, defined: dict[str, Instruction], uniforms: set[str
     """Whether an operand is not a vector, a splat, or an expression of splats."""
     if not is_handle_type(value.type) or (isinstance(value, Local) and value.name in uniforms):
         return True
-    return uniform_scalar(value, defined) is not None
+    return first_lane_scalar(value, defined) is not None
+
+
+def _repeats_first_lane(instruction: Instruction) -> bool:
+    is_shuffle = instruction.opcode == "shufflevector" and is_handle_type(instruction.type)
+    return is_shuffle and str(instruction.operands[2]) == "zeroinitializer"
+
+
+def first_lane_scalar(value: Value, definitions: dict[str, Instruction]) -> Value | None:
+    """The scalar of a splat, or of the only lane of a vector that is not poison, which may become a splat of it.
+
+    LLVM's optimiser computes such vectors before it repeats their first lanes.
+    """
+    inserted = _operands(value, "insertelement", definitions)
+    if inserted is not None and str(inserted[2]) == "0" and str(inserted[0]) in ("undef", "poison"):
+        return inserted[1]
+    return uniform_scalar(value, definitions)
 
 
 def uniform_scalar(value: Value, definitions: dict[str, Instruction]) -> Value | None:

@@ -30,8 +30,8 @@ from tlx.ir.tensors.model import (
     FunctionTensors,
     Tensor,
     elementwise_operands,
+    first_lane_scalar,
     is_handle_type,
-    uniform_scalar,
 )
 from tlx.ir.types import I1, I8, I64, Type, VectorType, bytes_of
 from tlx.ir.values import Constant, Keyword, Local, Value
@@ -376,6 +376,9 @@ class FusedLoops:
 
     def add_uniform(self, instruction: Instruction) -> None:
         """Compute an instruction on splats once, on their scalars."""
+        if instruction.opcode == "shufflevector":
+            self._uniforms[str(instruction.result)] = self._scalar(instruction.operands[0])
+            return
         operation = ElementwiseOp.of(instruction)
         assert operation is not None, instruction.text
         assert isinstance(instruction.type, VectorType)
@@ -387,7 +390,7 @@ class FusedLoops:
         """The scalar of a splat, and any other operand itself."""
         if isinstance(operand, Local) and operand.name in self._uniforms:
             return self._uniforms[operand.name]
-        scalar = uniform_scalar(operand, self._definitions) if is_handle_type(operand.type) else operand
+        scalar = first_lane_scalar(operand, self._definitions) if is_handle_type(operand.type) else operand
         assert scalar is not None, operand
         return scalar
 
