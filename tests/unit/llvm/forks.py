@@ -77,6 +77,13 @@ def is_writable(descriptor: int) -> bool:
     return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
 
 
+def stop(process: int) -> None:
+    """Stop a process, and wait until it has stopped: before, it may still read a request."""
+    os.kill(process, signal.SIGSTOP)
+    while Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "T":
+        time.sleep(0.001)
+
+
 def wait_for_request(child: int) -> None:
     """Wait until a request that a stopped child has not read is in its pipe."""
     descriptor = requests_pipe(child)
@@ -224,7 +231,7 @@ def kills() -> None:
         ask(2)
         ask(3)
     running = llvm_child()
-    os.kill(running, signal.SIGSTOP)
+    stop(running)
     threading.Timer(0.3, os.kill, (running, signal.SIGKILL)).start()
     ask(4)
     say("right")
@@ -239,7 +246,7 @@ def interrupts() -> None:
     def interrupt() -> None:
         while threading.active_count() < 3:
             time.sleep(0.001)
-        os.kill(llvm_child(), signal.SIGSTOP)
+        stop(llvm_child())
         time.sleep(0.5)
         signal.pthread_kill(main.ident or 0, signal.SIGINT)
 
@@ -253,7 +260,7 @@ def interrupts() -> None:
     watcher.join()
     ask(2)
     running = llvm_child()
-    os.kill(running, signal.SIGSTOP)
+    stop(running)
 
     def closed() -> None:
         with contextlib.suppress(Exception):
