@@ -72,6 +72,19 @@ def test_sliced_copies_of_filters_mean_the_same(case: Case) -> None:
     check(case, deciding(case.text, find_target("avx512"), "%rhs.buf", "part.loop", resident_bytes=_NEAR), "part.loop")
 
 
+def _with_copies_of(most: int) -> Target:
+    """AVX-512 whose copies of inputs have at most a number of bytes, and whose tiles cost nothing."""
+    return by_interleaved_sums(
+        "avx512",
+        resident_bytes=most,
+        whole_input_bytes=most,
+        input_part_bytes=most,
+        set_conflict_pitch_bytes=32,
+        tile_cycles=0,
+        narrow_tile_cycles=0,
+    )
+
+
 @pytest.mark.parametrize("case", TALL)
 def test_sliced_copies_of_images_mean_the_same(case: Case) -> None:
     """The copy has channels innermost and padding between pixels, and is made for a few rows of the result at a time.
@@ -81,15 +94,7 @@ def test_sliced_copies_of_images_mean_the_same(case: Case) -> None:
     _, _, rows, columns = case.shapes[0]
     size = 4 * int(np.prod(case.shapes[0]))
     most = size * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
-    target = by_interleaved_sums(
-        "avx512",
-        resident_bytes=most,
-        whole_input_bytes=most,
-        input_part_bytes=most,
-        set_conflict_pitch_bytes=32,
-        tile_cycles=0,
-        narrow_tile_cycles=0,
-    )
+    target = _with_copies_of(most)
     match = re.search(r"%last.buf = alloca \[(\d+) x float\]", str(stage1(case.text, target)))
     assert match is not None
     assert 4 * int(match[1]) < size
@@ -100,15 +105,7 @@ def test_images_are_copied_one_after_the_other() -> None:
     """Copies of rows would overlap too much."""
     case = Case(F32, 16, 8, (13, 11), (3, 3), strides=(2, 2), images=2)
     most = 13 << 10
-    target = by_interleaved_sums(
-        "avx512",
-        resident_bytes=most,
-        whole_input_bytes=most,
-        input_part_bytes=most,
-        set_conflict_pitch_bytes=32,
-        tile_cycles=0,
-        narrow_tile_cycles=0,
-    )
+    target = _with_copies_of(most)
     match = re.search(r"%last.heap = .*@malloc\(i64 (\d+)\)", str(stage1(case.text, target)))
     assert match is not None
     padded_pixel = 2 * 16 * 4
