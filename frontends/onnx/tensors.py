@@ -96,11 +96,14 @@ class Tensors:
     Attributes:
         graph: The graph that is built.
         precision: Element type in which products and convolutions of float32 read their operands.
+        in_region: Whether what is built does not run exactly once.
     """
 
     def __init__(self, graph: Graph, precision: str = "float32") -> None:
         self.graph = graph
         self.precision = precision
+        self.in_region = False
+        self._generators = 0
         self._names: dict[int, tuple[Array, str]] = {}
         self._packed: dict[int, Array] = {}
         self._values: dict[object, tuple[Array, Value]] = {}
@@ -188,9 +191,14 @@ class Tensors:
     @contextmanager
     def region(self) -> Generator[None]:
         """A part of the graph that does not always run: what is computed in it is not available after it."""
-        saved = self._rounded.copy()
+        saved, was_in_region, self.in_region = self._rounded.copy(), self.in_region, True
         yield
-        self._rounded = saved
+        self._rounded, self.in_region = saved, was_in_region
+
+    def random_generator(self, seed: float) -> np.random.Generator:
+        """A generator of random numbers for a node: another one for each, the same whenever a model is translated."""
+        self._generators += 1
+        return np.random.default_rng(np.array([seed, self._generators], np.float32).view(np.uint32))
 
     def axis(self, axis: int, rank: int) -> int:
         """A dimension from 0 on; negative ones count from the end."""

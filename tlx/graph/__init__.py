@@ -19,8 +19,7 @@ reductions    over dimensions and windows
 indexing      slices at run-time positions, gather, scatter
 composites    softmax, normalisation, activations
 control_flow  loops and branches, cumulative operations
-sorting       sorts, the greatest elements
-random_bits   random numbers
+algorithms/   sorting, random numbers, factors of matrices
 graph         `Graph`: parameters, outputs, text, compilation
 """
 

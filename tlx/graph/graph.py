@@ -14,8 +14,8 @@ from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.streams import CallOrder, check_host_order, stream_handle
 from tlx.diagnostics import counted
+from tlx.graph.algorithms.linear_algebra import LinearAlgebra
 from tlx.graph.core import FLOAT32, listed
-from tlx.graph.random_bits import RandomBits
 from tlx.graph.value import Buffer, DType, Memory, Operand, Value
 from tlx.graph.view import View
 from tlx.ir.functions import Argument
@@ -162,7 +162,7 @@ class GraphFunction:
             self.prepared.prepare()
 
 
-class Graph(RandomBits):
+class Graph(LinearAlgebra):
     """A function of tensors under construction: operations are its methods, and values have Python's operators."""
 
     def __init__(self, name: str = "main") -> None:

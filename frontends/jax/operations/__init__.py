@@ -3,6 +3,7 @@
 elementwise    arithmetic, comparisons, functions, conversions, selection
 shapes         constants, broadcasts, slices, pads, ...
 products       products and convolutions
+linear_algebra factors of matrices, triangular systems
 reductions     over dimensions and windows; the gradient of pooling
 indexing       gather, scatter, slices at positions that are values
 control_flow   calls, loops, conditionals, random bits
@@ -14,12 +15,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.jax.operations import control_flow, elementwise, indexing, products, reductions, shapes, sorting
+from tlx.frontends.jax.operations import (
+    control_flow,
+    elementwise,
+    indexing,
+    linear_algebra,
+    products,
+    reductions,
+    shapes,
+    sorting,
+)
 from tlx.frontends.jax.operations.unsupported import REFUSED as REFUSED
 from tlx.frontends.jax.translation import Rule
 
 RULES: Final[dict[str, Rule]] = {
     name: rule
-    for module in (control_flow, elementwise, indexing, products, reductions, shapes, sorting)
+    for module in (control_flow, elementwise, indexing, linear_algebra, products, reductions, shapes, sorting)
     for name, rule in module.RULES.items()
 }

@@ -7,12 +7,14 @@ from typing import Final
 
 import numpy as np
 
+from tlx.frontends.jax.operations.linear_algebra import LAPACK
 from tlx.frontends.jax.operations.sorting import approximate_top_k
 from tlx.frontends.jax.translation import Context, Results, Rule
 from tlx.graph import Value
 
 _ALGORITHMS: Final = {"THREE_FRY": "threefry", "PHILOX": "philox", "DEFAULT": "philox"}
 _SHARDING: Final = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
+_FUNCTIONS: Final = {"ApproxTopK": approximate_top_k, **LAPACK}
 _REMEDY: Final = "write it in jax.numpy and jax.lax"
 
 
@@ -31,8 +33,8 @@ def _composite(c: Context) -> Results:
 
 def _custom_call(c: Context) -> Results:
     name: str = c.attribute("call_target_name")
-    if name == "ApproxTopK":
-        return approximate_top_k(c)
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name](c)
     if name not in _SHARDING:
         remedy = "call numpy.linalg outside of the compiled function" if name.startswith("lapack") else _REMEDY
         c.refuse(f"'{name}' is an XLA function that TLX cannot call: {remedy}")
@@ -67,7 +69,9 @@ RULES: Final[dict[str, Rule]] = {
     "stablehlo.case": Rule(_case, "`switch(index, branches)`"),
     "stablehlo.composite": Rule(_composite, "the operations of its definition; `erf` for `chlo.erf`"),
     "stablehlo.custom_call": Rule(
-        _custom_call, "its operands, if it says how they are sharded; `ApproxTopK` sorts; others are refused"
+        _custom_call,
+        "its operands, if it says how they are sharded; `ApproxTopK` sorts; LAPACK's potrf, trsm and getrf are "
+        "`cholesky`, `triangular_solve` and `lu`; others are refused",
     ),
     "stablehlo.if": Rule(_if, "`conditional(predicate, if_true, if_false)`"),
     "stablehlo.rng_bit_generator": Rule(

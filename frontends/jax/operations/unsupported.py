@@ -7,7 +7,6 @@ from typing import Final
 _DEVICES: Final = "TLX runs a program on one machine: export the function without sharding, pmap and collectives"
 _COMPLEX: Final = "complex numbers are not supported: compute with real and imaginary parts"
 _DYNAMIC: Final = "shapes that depend on values are not supported: export the function for fixed shapes"
-_LINEAR: Final = "matrix decompositions are not supported: call numpy.linalg outside of the compiled function"
 _TUPLE: Final = "tuples are not supported: export the function again with a newer JAX, which writes none"
 _OLD: Final = "this operation is obsolete: export the function again with a newer JAX"
 _TOKENS: Final = "a compiled function has no side effects: move input and output out of it"
@@ -24,7 +23,6 @@ REFUSED: Final[dict[str, str]] = {
     "stablehlo.batch_norm_grad": "not supported: write the normalisation as means and products, as jax.numpy does",
     "stablehlo.batch_norm_inference": "not supported: write the normalisation as means and products, as jax.numpy does",
     "stablehlo.batch_norm_training": "not supported: write the normalisation as means and products, as jax.numpy does",
-    "stablehlo.cholesky": _LINEAR,
     "stablehlo.collective_broadcast": _DEVICES,
     "stablehlo.collective_permute": _DEVICES,
     "stablehlo.complex": _COMPLEX,
@@ -53,7 +51,6 @@ REFUSED: Final[dict[str, str]] = {
     "stablehlo.send": _DEVICES,
     "stablehlo.set_dimension_size": _DYNAMIC,
     "stablehlo.torch_index_select": _OLD,
-    "stablehlo.triangular_solve": _LINEAR,
     "stablehlo.tuple": _TUPLE,
     "stablehlo.unary_einsum": _OLD,
     "stablehlo.uniform_dequantize": _QUANTISED,

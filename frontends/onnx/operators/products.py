@@ -1,12 +1,13 @@
-"""Products of matrices."""
+"""Products of matrices, determinants, and transforms by matrices."""
 
 from __future__ import annotations
 
+import math
 import string
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import Array, Node, element_type
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -55,7 +56,7 @@ def _number(number: float, x: Tensor) -> float:
     return int(number) if x.dtype.kind in "iu" else number
 
 
-@operator("Einsum", note="no index twice in an operand")
+@operator("Einsum")
 def einsum(t: Tensors, node: Node, *operands: Tensor) -> Tensor:
     """Products and sums by names of dimensions, from left to right."""
     equation = node.text("equation").replace(" ", "")
@@ -73,8 +74,9 @@ def einsum(t: Tensors, node: Node, *operands: Tensor) -> Tensor:
         right = dots + "".join(sorted(x for x in set(letters) if letters.count(x) == 1 and x not in dots))
     else:
         right = right.replace("...", dots)
-    if any(len(set(term)) != len(term) or len(term) != len(x.shape) for term, x in zip(terms, operands, strict=True)):
-        t.fail(f"equation {equation!r} does not fit the operands, or names an index twice in one of them")
+    if any(len(term) != len(x.shape) for term, x in zip(terms, operands, strict=True)):
+        t.fail(f"equation {equation!r} does not fit the operands")
+    operands, terms = zip(*(_diagonal(t, x, term) for x, term in zip(operands, terms, strict=True)), strict=True)
     result, names = operands[0], terms[0]
     for k in range(1, len(operands)):
         later = set(right).union(*terms[k + 1 :])
@@ -85,6 +87,23 @@ def einsum(t: Tensors, node: Node, *operands: Tensor) -> Tensor:
     if sorted(names) != sorted(right):
         t.fail(f"equation {equation!r} has an output index that no operand has")
     return t.transpose(result, [names.index(letter) for letter in right])
+
+
+def _diagonal(t: Tensors, x: Tensor, names: str) -> tuple[Tensor, str]:
+    """An operand with each index once: of an index that it has twice, the diagonal of both dimensions."""
+    for name in names:
+        while (second := names.rfind(name)) != (first := names.index(name)):
+            extent = x.shape[first]
+            if x.shape[second] != extent:
+                t.fail(f"index {name!r} is of extents {extent} and {x.shape[second]}")
+            others = [d for d in range(len(names)) if d not in (first, second)]
+            squares = t.transpose(x, [*others, first, second])
+            outer = squares.shape[:-2]
+            flat = t.reshape(squares, (*outer, extent * extent))
+            places = np.arange(extent) * (extent + 1)
+            x = t.take(flat, places, len(outer))
+            names = "".join(names[d] for d in others) + name
+    return x, names
 
 
 def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], later: set[str]) -> tuple[Tensor, str]:
@@ -112,6 +131,22 @@ def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], la
     return made, names
 
 
+@operator("Det")
+def det(t: Tensors, node: Node, x: Tensor) -> Tensor:
+    """The determinants of matrices, by LU factors."""
+    _ = node
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        t.fail(f"shape {x.shape} has no square matrices")
+    count, outer = x.shape[-1], x.shape[:-2]
+    if not count or not math.prod(outer):
+        return np.ones(outer, x.dtype)
+    factors, pivots = t.graph.lu(t.value(x))
+    places = np.arange(count) * (count + 1)
+    diagonal = t.take(t.reshape(factors, (*outer, count * count)), places, len(outer))
+    exchanges = t.where(t.compare("eq", pivots, np.arange(count, dtype=np.int32)), 1.0, np.asarray(-1.0, x.dtype))
+    return t.reduce("product", t.multiply(diagonal, exchanges), [len(outer)])
+
+
 @operator("DFT", note="of a known length and axis")
 def dft(t: Tensors, node: Node, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """The discrete Fourier transform along a dimension, by a matrix; the last one has real and imaginary parts."""
@@ -129,13 +164,11 @@ def dft(t: Tensors, node: Node, x: Tensor, length: Tensor | None = None, axis: T
     if count < 1 or terms < 1:
         t.fail(f"dft_length {count} must be positive")
     results = count // 2 + 1 if onesided and not inverse else count
-    angles = (1 if inverse else -1) * 2 * np.pi * np.outer(np.arange(terms), np.arange(results)) / count
+    sign = 1 if inverse else -1
     weights = np.full((terms, 1), 1 / count if inverse else 1.0)
     if half_to_whole:  # the conjugates of the others follow from them
         weights[1 : (count + 1) // 2] *= 2
-    cosines, sines = np.cos(angles) * weights, np.sin(angles) * weights
-    # (terms, real or imaginary, results, real or imaginary)
-    matrix = np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], 1)
+    matrix = _waves(terms, results, count, sign) * weights[:, :, None, None]
     kept = matrix[:, :parts, :, : 1 if half_to_whole else 2]
     order = [d for d in range(rank) if d not in (along, rank - 1)]
     rows = t.transpose(t.part(x, along, 0, terms), [*order, along, rank - 1])
@@ -143,3 +176,52 @@ def dft(t: Tensors, node: Node, x: Tensor, length: Tensor | None = None, axis: T
     found = along_axis(t, flat, kept.reshape(terms * parts, -1), rank - 2)
     split = t.reshape(found, (*(x.shape[d] for d in order), results, kept.shape[-1]))
     return t.transpose(split, [*range(along), rank - 2, *range(along, rank - 2), rank - 1])
+
+
+def _waves(terms: int, results: int, count: int, sign: int) -> Array:
+    """A matrix of Fourier's: (terms, real or imaginary, results, real or imaginary)."""
+    angles = sign * 2 * np.pi * np.outer(np.arange(terms), np.arange(results)) / count
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], 1)
+
+
+@operator("STFT", note="of known lengths")
+def stft(
+    t: Tensors, node: Node, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
+) -> Tensor:
+    """The discrete Fourier transforms of overlapping frames, each times a window: `(N, frames, results, 2)`."""
+    if len(x.shape) == 2:
+        x = t.expand(x, 2)
+    samples, total, parts = x.shape
+    hop = int(t.scalar(step, "frame_step"))
+    size = int(t.scalar(length, "frame_length")) if length is not None else total if window is None else window.shape[0]
+    if not (hop > 0 and 0 < size <= total) or (window is not None and window.shape != (size,)):
+        t.fail(f"frame_length {size} and frame_step {hop} do not fit an input of shape {x.shape}")
+    frames = (total - size) // hop + 1
+    results = size // 2 + 1 if node.integer("onesided", 1) else size
+    matrix: Tensor = _waves(size, results, size, -1)[:, :parts].reshape(size, parts, results * 2)
+    if window is not None:
+        matrix = t.multiply(t.convert(matrix, window.dtype), t.reshape(window, (size, 1, 1)))
+    places = (np.arange(frames) * hop)[:, None] + np.arange(size)
+    rows = t.reshape(t.take(x, places, 1), (samples, frames, size * parts))
+    found = along_axis(t, rows, t.reshape(matrix, (size * parts, results * 2)), 2)
+    return t.reshape(found, (samples, frames, results, 2))
+
+
+@operator("MelWeightMatrix", note="of known numbers")
+def mel_weight_matrix(
+    t: Tensors, node: Node, bins: Tensor, length: Tensor, rate: Tensor, lower: Tensor, upper: Tensor
+) -> Tensor:
+    """The matrix of triangular filters, equally wide on the mel scale, from frequencies to bands."""
+    count, size, sampled = (int(t.scalar(x, "the number")) for x in (bins, length, rate))
+    low, high = (2595 * math.log10(1 + float(t.scalar(x, "the frequency")) / 700) for x in (lower, upper))
+    mels = low + np.arange(count + 2) * (high - low) / (count + 2)
+    edges: list[int] = ((size + 1) * 700 * (10 ** (mels / 2595) - 1) // sampled).astype(np.int64).tolist()
+    matrix = np.zeros((size // 2 + 1, count))
+    for band, (left, centre, right) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
+        rising = np.arange(left, centre + 1)
+        matrix[rising, band] = (rising - left) / (centre - left) if centre > left else 1
+        falling = np.arange(centre, right)
+        matrix[falling, band] = (right - falling) / max(right - centre, 1)
+    dtype = element_type(node.integer("output_datatype", 1))
+    return matrix.astype(dtype or np.float32)

@@ -5,6 +5,7 @@ Resizing interpolates along each dimension, by a matrix that is known when the m
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -23,6 +24,10 @@ _ROUNDED: Final[dict[str, Callable[[Array], Array]]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
+
+_CUBIC_NEAR: Final = (1.25, -2.25, 0.0, 1.0)
+_CUBIC_FAR: Final = (-0.75, 3.75, -6.0, 3.0)
+"""Weights of cubic interpolation by the distance, below 1 and below 2; the highest power is first."""
 
 
 @operator("Resize", "Upsample")
@@ -175,17 +180,24 @@ def _cubic(distance: Array, a: float) -> Array:
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
 
 
-@operator("GridSample", note="nearest and linear")
+@operator("GridSample")
 def grid_sample(t: Tensors, node: Node, x: Tensor, grid: Tensor) -> Tensor:
     """Elements of `x`, `(N, C, D...)`, at positions between -1 and 1: `grid` is `(N, E..., number of D)`."""
     rank = len(x.shape) - 2
-    mode = {"bilinear": "linear"}.get(node.text("mode", "linear"), node.text("mode", "linear"))
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(node.text("mode", "linear"), node.text("mode", "linear"))
     border = node.text("padding_mode", "zeros")
     if rank < 1 or len(grid.shape) != rank + 2 or grid.shape[-1] != rank or grid.shape[0] != x.shape[0]:
         t.fail(f"a grid of shape {grid.shape} does not fit an input of shape {x.shape}")
-    if mode not in ("linear", "nearest") or border not in ("zeros", "border", "reflection"):
+    if mode not in ("linear", "nearest", "cubic") or border not in ("zeros", "border", "reflection"):
         raise node.error(f"mode {mode!r} with padding {border!r} is not supported")
     count = math.prod(grid.shape[1:-1])
+
+    def inside(place: Tensor, extent: int) -> Tensor:
+        """A position moved to an element, unless it may be outside."""
+        if border == "border":
+            return t.minimum(t.maximum(place, 0), extent - 1)
+        return _reflected(t, node, place, extent) if border == "reflection" else place
+
     places: list[Tensor] = []  # (N, count) for each spatial dimension
     for d in range(rank):
         extent = x.shape[2 + d]
@@ -195,26 +207,52 @@ def grid_sample(t: Tensors, node: Node, x: Tensor, grid: Tensor) -> Tensor:
             ((extent - 1) / 2, (extent - 1) / 2) if node.integer("align_corners", 0) else (extent / 2, (extent - 1) / 2)
         )
         place = t.add(t.multiply(along, scale), offset)
-        if border == "border":
-            place = t.minimum(t.maximum(place, 0), extent - 1)
-        elif border == "reflection":
-            place = _reflected(t, node, place, extent)
-        places.append(place)
+        places.append(place if mode == "cubic" else inside(place, extent))
     if mode == "nearest":
         result = _picked(t, x, [t.unary("round", place) for place in places], border == "zeros")
+    elif mode == "linear":
+        result = interpolated(t, x, places, is_zero_outside=border == "zeros")
     else:
-        lower = [t.unary("floor", place) for place in places]
-        result = None
-        for corner in itertools.product((0, 1), repeat=rank):
-            weight: Tensor = np.ones((), x.dtype)
-            for far, place, low in zip(corner, places, lower, strict=True):
-                part = t.subtract(place, low)
-                weight = t.multiply(weight, part if far else t.subtract(1, part))
-            at = [t.add(low, far) for far, low in zip(corner, lower, strict=True)]
-            term = t.multiply(_picked(t, x, at, border == "zeros"), t.expand(weight, 1))
-            result = term if result is None else t.add(result, term)
-        assert result is not None
+        taps = [_cubic_taps(t, place) for place in places]
+        moved = [[(inside(at, e), weight) for at, weight in tap] for tap, e in zip(taps, x.shape[2:], strict=True)]
+        result = _weighted(t, x, moved, border == "zeros")
     return t.reshape(result, (*x.shape[:2], *grid.shape[1:-1]))
+
+
+def interpolated(t: Tensors, x: Tensor, places: Sequence[Tensor], *, is_zero_outside: bool = True) -> Tensor:
+    """Elements of `x`, `(N, C, D...)`, interpolated linearly at positions, `(N, count)` for each D: `(N, C, count)`."""
+    taps: list[Sequence[tuple[Tensor, Tensor]]] = []
+    for place in places:
+        low = t.unary("floor", place)
+        far = t.subtract(place, low)
+        taps.append([(low, t.subtract(1, far)), (t.add(low, 1), far)])
+    return _weighted(t, x, taps, is_zero_outside)
+
+
+def _cubic_taps(t: Tensors, place: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """The four elements around a position, and their weights, which are polynomials of the distance."""
+    low = t.unary("floor", place)
+    far = t.subtract(place, low)
+    taps: list[tuple[Tensor, Tensor]] = []
+    for step in (-1, 0, 1, 2):
+        distance = t.unary("abs", t.subtract(far, step))
+        c3, c2, c1, c0 = _CUBIC_NEAR if step in (0, 1) else _CUBIC_FAR
+        weight: Tensor = np.asarray(c3, distance.dtype)
+        for coefficient in (c2, c1, c0):
+            weight = t.add(t.multiply(weight, distance), coefficient)
+        taps.append((t.add(low, step), weight))
+    return taps
+
+
+def _weighted(t: Tensors, x: Tensor, taps: Sequence[Sequence[tuple[Tensor, Tensor]]], is_zero_outside: bool) -> Tensor:
+    """Sums of elements times weights; there are several of both along each spatial dimension."""
+    result: Tensor | None = None
+    for corner in itertools.product(*taps):
+        weight = functools.reduce(t.multiply, [w for _, w in corner])
+        term = t.multiply(_picked(t, x, [at for at, _ in corner], is_zero_outside), t.expand(weight, 1))
+        result = term if result is None else t.add(result, term)
+    assert result is not None
+    return result
 
 
 def _reflected(t: Tensors, node: Node, place: Tensor, extent: int) -> Tensor:
@@ -231,7 +269,7 @@ def _reflected(t: Tensors, node: Node, place: Tensor, extent: int) -> Tensor:
     return t.minimum(t.maximum(folded, 0), extent - 1)
 
 
-def _picked(t: Tensors, x: Tensor, places: list[Tensor], is_zero_outside: bool) -> Tensor:
+def _picked(t: Tensors, x: Tensor, places: Sequence[Tensor], is_zero_outside: bool) -> Tensor:
     """The elements at whole positions, `(N, C, count)`."""
     samples, channels, *extents = x.shape
     count = places[0].shape[1]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,13 +14,14 @@ from tlx.frontends.onnx.model import Tensor as StoredTensor
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.graph import Value
+from tlx.intrinsics.numpy_types import is_float
 
 
 @operator("Identity", "Dropout", note="Dropout as in inference")
 def identity(t: Tensors, node: Node, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
     """The operand; the mask of Dropout is True."""
-    _ = ratio
-    if training is not None and t.scalar(training, "training_mode"):
+    trains = training is not None and t.scalar(training, "training_mode")
+    if trains and (ratio is None or t.scalar(ratio, "ratio")):
         raise node.error("training is not supported")
     return (x, np.broadcast_to(np.True_, x.shape)) if len(node.outputs) > 1 else x
 
@@ -267,6 +269,36 @@ def eye_like(t: Tensors, node: Node, x: Tensor) -> Array:
         raise node.error(f"a diagonal of {type_name(number or 0)}, shape {x.shape}, is not supported")
     t.checked(x.shape)
     return np.eye(*x.shape, k=node.integer("k", 0), dtype=dtype)
+
+
+_RANDOM_NOTE: Final = "the same numbers in each call; not in loops and branches"
+
+
+@operator("RandomNormal", "RandomUniform", note=_RANDOM_NOTE)
+def random(t: Tensors, node: Node) -> Array:
+    """Random numbers, chosen when the model is translated."""
+    return _random(t, node, node.integers("shape") or [], np.dtype(np.float32))
+
+
+@operator("RandomNormalLike", "RandomUniformLike", note=_RANDOM_NOTE)
+def random_like(t: Tensors, node: Node, x: Tensor) -> Array:
+    """Random numbers, as many as another tensor has, chosen when the model is translated."""
+    return _random(t, node, x.shape, x.dtype)
+
+
+def _random(t: Tensors, node: Node, shape: Sequence[int], default: np.dtype[Any]) -> Array:
+    number = node.get("dtype")
+    dtype = default if number is None else element_type(number)
+    if dtype is None or not is_float(dtype):
+        raise node.error(f"random numbers of {dtype or type_name(number or 0)} are not supported")
+    if t.in_region:
+        raise node.error("random numbers in a loop or branch are not supported: make them an input of the model")
+    rng = t.random_generator(node.number("seed", 0.0))
+    if "Normal" in node.operator:
+        numbers = rng.normal(node.number("mean", 0.0), node.number("scale", 1.0), t.checked(shape))
+    else:
+        numbers = rng.uniform(node.number("low", 0.0), node.number("high", 1.0), t.checked(shape))
+    return numbers.astype(dtype)
 
 
 @operator("Trilu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from tlx.frontends.onnx.model import Array, Node
+from tlx.frontends.onnx.operators.resize import interpolated
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
+from tlx.intrinsics.numpy_types import is_float
 
 Borders = Sequence[tuple[int, int]]
 
@@ -156,29 +159,127 @@ def _reduced(
         return t.graph.reduce_window(name, t.value(x), [1, 1, *window], [1, 1, *strides], [(0, 0), (0, 0), *padding])
     number = float("-inf") if name == "max" else 0
     low, high = zip((0, 0), (0, 0), *padding, strict=True)
-    padded = t.pad(x, low, high, number)
-    binary = "maximum" if name == "max" else "add"
-    result: Tensor | None = None
+    places = _places(t, t.pad(x, low, high, number), window, strides, dilations)
+    return functools.reduce(functools.partial(t.binary, "maximum" if name == "max" else "add"), places)
+
+
+def _places(t: Tensors, padded: Tensor, window: list[int], strides: list[int], dilations: list[int]) -> list[Tensor]:
+    """For each place in a window, the elements that all windows have there."""
+    extents = padded.shape[2:]
+    counts = [(e - (k - 1) * d - 1) // s + 1 for e, k, d, s in zip(extents, window, dilations, strides, strict=True)]
+    found: list[Tensor] = []
     for place in np.ndindex(*window):
         offsets = [k * d for k, d in zip(place, dilations, strict=True)]
-        counts = [
-            (e - (k - 1) * d - 1) // s + 1
-            for e, k, d, s in zip(padded.shape[2:], window, dilations, strides, strict=True)
-        ]
         stops = [o + (n - 1) * s + 1 for o, n, s in zip(offsets, counts, strides, strict=True)]
-        part = t.slice(padded, [0, 0, *offsets], [*padded.shape[:2], *stops], [1, 1, *strides])
-        result = part if result is None else t.binary(binary, result, part)
-    assert result is not None
-    return result
+        found.append(t.slice(padded, [0, 0, *offsets], [*padded.shape[:2], *stops], [1, 1, *strides]))
+    return found
 
 
-@operator("MaxPool", note="one output")
-def max_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
-    """The greatest element of each window."""
-    if len(node.outputs) > 1 and node.outputs[1]:
-        raise node.error("the indices of the greatest elements are not supported")
+@operator("MaxPool")
+def max_pool(t: Tensors, node: Node, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    """The greatest element of each window; with a further output, its number among all elements."""
     window, strides, dilations, padding = _windows(node, x)
-    return _reduced(t, "max", x, window, strides, dilations, padding)
+    if len(node.outputs) < 2 or not node.outputs[1]:
+        return _reduced(t, "max", x, window, strides, dilations, padding)
+    extents, rank = x.shape[2:], len(window)
+    # Number of each element of an image, and of its padding, which no window chooses.
+    order = range(rank)[::-1] if node.integer("storage_order", 0) else range(rank)
+    by_order = np.arange(math.prod(extents)).reshape([extents[d] for d in order])
+    numbers = np.pad(by_order.transpose(np.argsort(order)), padding)[None, None]
+    low, high = zip((0, 0), (0, 0), *padding, strict=True)
+    least = float("-inf") if is_float(x.dtype) else np.iinfo(x.dtype).min
+    parts = zip(
+        _places(t, t.pad(x, low, high, least), window, strides, dilations),
+        _places(t, numbers, window, strides, dilations),
+        strict=True,
+    )
+    greatest, chosen = next(parts)
+    for part, number in parts:
+        is_greater = t.compare("gt", part, greatest)
+        greatest, chosen = t.where(is_greater, part, greatest), t.where(is_greater, number, chosen)
+    images = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(extents)
+    return greatest, t.add(t.broadcast(chosen, greatest.shape), images)
+
+
+@operator("MaxUnpool")
+def max_unpool(t: Tensors, node: Node, x: Tensor, numbers: Tensor, shape: Tensor | None = None) -> Tensor:
+    """The inverse of MaxPool: elements at their places among zeros."""
+    rank = len(x.shape) - 2
+    window, strides = spatial(node, "kernel_shape", rank), spatial(node, "strides", rank)
+    padding = borders(node, x.shape[2:], window, strides)
+    steps = zip(x.shape[2:], window, strides, padding, strict=True)
+    extents = [*x.shape[:2], *((e - 1) * s + k - low - high for e, k, s, (low, high) in steps)]
+    wanted = t.integers(shape, "output_shape") or extents
+    if x.shape != numbers.shape or len(wanted) != rank + 2 or any(a > b for a, b in zip(extents, wanted, strict=True)):
+        t.fail(f"indices {numbers.shape} and output_shape {wanted} do not fit an input of shape {x.shape}")
+    count = math.prod(x.shape)
+    flat = np.zeros(math.prod(t.checked(extents)), x.dtype)
+    starts, updates = t.reshape(numbers, (count, 1)), t.reshape(x, (count, 1))
+    placed = t.graph.scatter(t.value(flat), t.value(starts), [0], t.value(updates)) if count else flat
+    return t.pad(t.reshape(placed, extents), [0] * (rank + 2), [b - a for a, b in zip(extents, wanted, strict=True)])
+
+
+@operator("Col2Im")
+def col2im(t: Tensors, node: Node, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
+    """Sums of overlapping blocks, the columns of a matrix: what a convolution's gradient adds to its input."""
+    extents, window = t.integers(image, "image_shape") or [], t.integers(block, "block_shape") or []
+    rank = len(extents)
+    strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
+    padding = borders(node, extents, window, strides)
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
+    whole = [e + low + high for e, (low, high) in zip(extents, padding, strict=True)]
+    counts = [(e - r) // s + 1 for e, r, s in zip(whole, reach, strides, strict=True)]
+    blocks = t.reshape(x, (x.shape[0], x.shape[1] // math.prod(window), math.prod(window), *counts))
+    result: Tensor | None = None
+    for number, place in enumerate(np.ndindex(*window)):
+        part = t.reshape(t.part(blocks, 2, number, number + 1), (*blocks.shape[:2], *counts))
+        low = [k * d for k, d in zip(place, dilations, strict=True)]
+        high = [e - a - (n - 1) * s - 1 for e, a, n, s in zip(whole, low, counts, strides, strict=True)]
+        spread = t.pad(part, (0, 0, *low), (0, 0, *high), interior=(0, 0, *(s - 1 for s in strides)))
+        result = spread if result is None else t.add(result, spread)
+    assert result is not None
+    before, after = zip((0, 0), (0, 0), *padding, strict=True)
+    return t.pad(result, [-n for n in before], [-n for n in after])
+
+
+@operator("DeformConv", note="of images")
+def deform_conv(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    w: Tensor,
+    offsets: Tensor,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """A convolution whose windows take interpolated elements, moved by offsets, each times a number of a mask."""
+    if not len(x.shape) == len(w.shape) == len(offsets.shape) == 4:
+        t.fail(f"input {x.shape}, kernel {w.shape} and offsets {offsets.shape} must have rank 4")
+    groups, samples = node.integer("offset_group", 1), x.shape[0]
+    window, results = w.shape[2:], offsets.shape[2:]
+    strides, dilations = spatial(node, "strides", 2), spatial(node, "dilations", 2)
+    padding = borders(node, x.shape[2:], window, strides)
+    taps, channels = math.prod(window), x.shape[1] // groups
+    moved = t.reshape(offsets, (samples * groups, taps, 2, *results))
+    places: list[Tensor] = []  # (samples * groups, taps * results) for each dimension
+    for d in range(2):
+        steps = np.indices(window)[d].reshape(1, taps, 1, 1) * dilations[d] - padding[d][0]
+        starts = np.indices(results)[d].reshape(1, 1, *results) * strides[d]
+        offset = t.reshape(t.part(moved, 2, d, d + 1), (samples * groups, taps, *results))
+        places.append(
+            t.reshape(t.add(offset, (starts + steps).astype(x.dtype)), (samples * groups, taps * math.prod(results)))
+        )
+    apart = t.reshape(x, (samples * groups, channels, *x.shape[2:]))
+    taken = t.reshape(interpolated(t, apart, places), (samples, groups, channels, taps, *results))
+    if mask is not None:
+        taken = t.multiply(taken, t.reshape(mask, (samples, groups, 1, taps, *results)))
+    # A row of positions for each channel and tap, and a convolution of one position.
+    columns = t.reshape(taken, (samples, groups * channels * taps, *results))
+    kernel = t.reshape(w, (w.shape[0], w.shape[1] * taps, 1, 1))
+    product = t.graph.convolution(
+        t.value(t.rounded(columns)), t.value(t.rounded(kernel)), groups=node.integer("group", 1), dtype=x.dtype
+    )
+    return biased(t, product, bias)
 
 
 @operator("AveragePool")

@@ -390,3 +390,59 @@ def test_errors(call: Callable[[], Any], said: str) -> None:
     with pytest.raises(tlx.TlxError) as caught:
         call()
     assert said in str(caught.value)
+
+
+def random_nodes(**attributes: Any) -> bytes:
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["a"], **attributes),
+        helper.make_node("RandomNormalLike", ["x"], ["b"], **attributes),
+        helper.make_node("RandomUniform", [], ["c"], shape=[5000], low=2.0, high=4.0),
+        helper.make_node("Add", ["x", "a"], ["y"]),
+        helper.make_node("Add", ["x", "b"], ["z"]),
+    ]
+    return graph(nodes, {"x": np.zeros(5000, np.float32)}, ["y", "z", "c"], 17)
+
+
+def test_random_numbers() -> None:
+    """Nodes have different ones, sessions and calls the same; a seed chooses others."""
+    x = np.zeros(5000, np.float32)
+    session = InferenceSession(random_nodes(mean=1.0, scale=3.0))
+    first, again = session.run(None, {"x": x}), session.run(None, {"x": x})
+    other = InferenceSession(random_nodes(mean=1.0, scale=3.0)).run(None, {"x": x})
+    for a, b, c in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+    y, z, uniform = first
+    for numbers in (y, z):
+        assert abs(numbers.mean() - 1) < 0.2
+        assert abs(numbers.std() - 3) < 0.2
+    assert abs(np.corrcoef(y, z)[0, 1]) < 0.1
+    assert 2 <= uniform.min() < 2.01
+    assert 3.99 < uniform.max() <= 4
+    seeded, _, _ = InferenceSession(random_nodes(mean=1.0, scale=3.0, seed=7.0)).run(None, {"x": x})
+    assert (seeded != y).any()
+
+
+def test_random_numbers_in_loops_are_refused() -> None:
+    """Each iteration would have the same ones."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["c"], ["going"]),
+            helper.make_node("RandomNormalLike", ["v"], ["noise"]),
+            helper.make_node("Add", ["v", "noise"], ["w"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("n", onnx.TensorProto.INT64, []),
+            helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [3]),
+        ],
+        [
+            helper.make_tensor_value_info("going", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [3]),
+        ],
+    )
+    loop = helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
+    data = graph([loop], {"x": np.zeros(3, np.float32), "trips": np.array(4)}, ["y"], 17)
+    with pytest.raises(tlx.TlxError, match="random numbers in a loop or branch are not supported: make them an input"):
+        InferenceSession(data)

@@ -94,13 +94,39 @@ CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, A
     "gather": ("Gather", X, 13, {"i": np.array([[2, 0], [-1, 1]], np.int64)}, {"axis": 1}),
     "powers": ("Pow", {"x": np.abs(floats(9))}, 13, {"p": np.array(1.7, np.float32)}, {}),
     "gelu": ("Gelu", X, 20, {}, {}),
+    "places of the maxima": ("MaxPool", IMAGE, 12, {}, {
+        "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}),
+    "places by columns": ("MaxPool", IMAGE, 12, {}, {"kernel_shape": [2, 2], "dilations": [2, 3], "storage_order": 1}),
+    "places in bytes": ("MaxPool", {"x": RNG.integers(0, 9, (2, 1, 9), np.uint8)}, 12, {}, {
+        "kernel_shape": [3], "pads": [1, 1], "ceil_mode": 1, "strides": [3]}),
+    "unpooling": ("MaxUnpool", {"x": floats(1, 2, 2, 2)}, 11, {
+        "i": integers(0, 6, 9, 15, 19, 20, 24, 31).reshape(1, 2, 2, 2)}, {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "overlapping blocks": ("Col2Im", {"x": floats(2, 12, 20)}, 18, {"e": integers(5, 6), "b": integers(2, 3)}, {
+        "strides": [2, 1], "pads": [1, 0, 2, 1]}),
+    "cubic grid, border": ("GridSample", {"x": floats(2, 3, 5, 4), "g": floats(2, 3, 6, 2)}, 16, {}, {
+        "mode": "bicubic", "padding_mode": "border", "align_corners": 1}),
+    "cubic grid, reflection": ("GridSample", {"x": floats(2, 3, 5, 4), "g": floats(2, 3, 6, 2)}, 16, {}, {
+        "mode": "bicubic", "padding_mode": "reflection"}),
+    "spectrogram": ("STFT", {"x": floats(2, 40, 1)}, 17, {"s": np.array(6), "w": np.hanning(8).astype(np.float32)}, {}),
+    "whole spectrogram": ("STFT", {"x": floats(1, 20, 1)}, 17, {"s": np.array(3), "w": np.ones(8, np.float32)}, {
+        "onesided": 0}),
+    "determinant": ("Det", {"x": floats(2, 5, 5)}, 11, {}, {}),
+    "determinant of a constant": ("Det", {"x": floats(1, 1)}, 11, {}, {}),
+    "diagonals": ("Einsum", {"x": floats(4, 3, 4), "z": floats(3, 3)}, 12, {}, {"equation": "iji,jj->ij"}),
+    "trace": ("Einsum", {"x": floats(4, 4)}, 12, {}, {"equation": "ii"}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_operator(name: str) -> None:
     operator, inputs, opset, constants, attributes = CASES[name]
-    outputs = {"TopK": ("y", "i"), "LSTM": ("y", "h", "c"), "GRU": ("y", "h"), "RNN": ("y", "h")}.get(operator, ("y",))
+    outputs = {
+        "TopK": ("y", "i"),
+        "MaxPool": ("y", "i"),
+        "LSTM": ("y", "h", "c"),
+        "GRU": ("y", "h"),
+        "RNN": ("y", "h"),
+    }.get(operator, ("y",))
     data = model(operator, inputs, opset, constants, outputs, **attributes)
     results = InferenceSession(data).run(None, inputs)
     for result, other in zip(results, expected(data, inputs), strict=True):

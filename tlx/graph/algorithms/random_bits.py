@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
+from tlx.graph.algorithms.sorting import Sorting
 from tlx.graph.core import BOOL
-from tlx.graph.sorting import Sorting
 from tlx.graph.value import DType, Operand, Value
 from tlx.intrinsics.numpy_types import is_float
 
