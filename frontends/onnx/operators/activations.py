@@ -106,13 +106,14 @@ def mish(t: Tensors, node: Node, x: Tensor) -> Tensor:
     return t.multiply(x, t.unary("tanh", _softplus(t, x)))
 
 
-@operator("Swish")
+@operator("Swish", "com.microsoft.QuickGelu")
 def swish(t: Tensors, node: Node, x: Tensor) -> Tensor:
     """`x sigmoid(alpha x)`."""
-    return t.multiply(x, t.unary("sigmoid", t.multiply(x, node.number("alpha", 1.0))))
+    alpha = node.number("alpha", 1.702 if node.operator == "QuickGelu" else 1.0)
+    return t.multiply(x, t.unary("sigmoid", t.multiply(x, alpha)))
 
 
-@operator("Gelu", note="float64 is computed in float32")
+@operator("Gelu", "com.microsoft.Gelu", note="float64 is computed in float32")
 def gelu(t: Tensors, node: Node, x: Tensor) -> Tensor:
     """`x / 2 (1 + erf(x / sqrt(2)))`, or its approximation by tanh."""
     value = t.value(x)
@@ -121,6 +122,13 @@ def gelu(t: Tensors, node: Node, x: Tensor) -> Tensor:
     wide = t.convert(value, np.float32)
     bell = t.add(t.graph.erf(t.value(t.multiply(wide, math.sqrt(0.5)))), 1)
     return t.convert(t.multiply(t.multiply(wide, 0.5), bell), x.dtype)
+
+
+@operator("com.microsoft.BiasGelu", "com.microsoft.FastGelu")
+def biased_gelu(t: Tensors, node: Node, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Gelu of the sum with a bias; FastGelu is its approximation by tanh."""
+    total = x if bias is None else t.add(x, bias)
+    return t.graph.gelu(t.value(total)) if node.operator == "FastGelu" else gelu(t, node, total)
 
 
 @operator("Shrink")

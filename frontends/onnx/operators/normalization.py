@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,6 +76,47 @@ def rms_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor) -> Tenso
     axes = range(t.axis(node.integer("axis", -1), len(x.shape)), len(x.shape))
     normal = _normalized(t, _wide(t, x), axes, node.number("epsilon", 1e-5), centre=False)
     return t.multiply(t.convert(normal, scale.dtype), scale)
+
+
+@operator("SimplifiedLayerNormalization")
+def simplified_layer_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor) -> Tensor:
+    """RMSNormalization in models that onnxruntime has optimized."""
+    return rms_normalization(t, node, x, scale)
+
+
+@operator("com.microsoft.SkipLayerNormalization")
+def skip_layer_normalization(
+    t: Tensors,
+    node: Node,
+    x: Tensor,
+    skip: Tensor,
+    scale: Tensor,
+    shift: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> tuple[Tensor | None, ...]:
+    """LayerNormalization of the sum of two tensors, and of a bias; the fourth output is the sum."""
+    total = _sum(t, x, skip, bias)
+    result, mean, inverse = layer_normalization(t, _with_epsilon(node), total, scale, shift)
+    return result, mean, inverse, total
+
+
+@operator("com.microsoft.SkipSimplifiedLayerNormalization")
+def skip_simplified_layer_normalization(
+    t: Tensors, node: Node, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
+    """RMSNormalization of the sum of two tensors, and of a bias; the fourth output is the sum."""
+    total = _sum(t, x, skip, bias)
+    return rms_normalization(t, _with_epsilon(node), total, scale), None, None, total
+
+
+def _sum(t: Tensors, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
+    total = t.add(x, skip)
+    return total if bias is None else t.add(total, bias)
+
+
+def _with_epsilon(node: Node) -> Node:
+    """A node of onnxruntime's, whose epsilon is 1e-12 where it has none."""
+    return replace(node, attributes={"epsilon": 1e-12, **node.attributes})
 
 
 @operator("GroupNormalization")

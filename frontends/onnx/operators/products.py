@@ -36,6 +36,25 @@ def matmul(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
     return product(t, x, y)
 
 
+@operator("com.microsoft.FusedMatMul")
+def fused_matmul(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+    """`alpha x @ y`; the last dimensions of an operand may be exchanged, and the batch come after the rows."""
+
+    def operand(x: Tensor, side: str) -> Tensor:
+        *batch, rows, columns = range(len(x.shape))
+        if node.integer(f"transBatch{side}", 0):  # (rows, batch, columns)
+            rows, *batch = (*batch, rows)
+        if node.integer(f"trans{side}", 0):
+            rows, columns = columns, rows
+        return t.transpose(x, [*batch, rows, columns])
+
+    if min(len(x.shape), len(y.shape)) < 2:
+        t.fail(f"shapes {x.shape} and {y.shape} must be matrices")
+    result = product(t, operand(x, "A"), operand(y, "B"))
+    alpha = node.number("alpha", 1.0)
+    return result if alpha == 1 else t.multiply(result, alpha)
+
+
 @operator("Gemm")
 def gemm(t: Tensors, node: Node, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
     """`alpha x @ y + beta c`, with `x` and `y` transposed or not."""
