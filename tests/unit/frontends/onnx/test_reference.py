@@ -23,7 +23,7 @@ def test_operators_are_those_of_onnx(name: str) -> None:
     entry = operators()[name]
     assert inspect.getdoc(entry.translate)
     domain, _, plain = name.rpartition(".")
-    if domain:
+    if domain or plain == "SimplifiedLayerNormalization":  # onnxruntime's optimizer writes it without a domain
         return
     schemas = [s for s in onnx.defs.get_all_schemas_with_history() if s.name == plain and not s.domain]
     assert schemas
