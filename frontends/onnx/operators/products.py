@@ -233,7 +233,10 @@ def mel_weight_matrix(
 ) -> Tensor:
     """The matrix of triangular filters, equally wide on the mel scale, from frequencies to bands."""
     count, size, sampled = (int(t.scalar(x, "the number")) for x in (bins, length, rate))
-    low, high = (2595 * math.log10(1 + float(t.scalar(x, "the frequency")) / 700) for x in (lower, upper))
+    first, last = (float(t.scalar(x, "the frequency")) for x in (lower, upper))
+    if min(count, size, sampled) < 1 or not 0 <= first <= last <= sampled / 2:
+        t.fail(f"{count} bands from {first} to {last} Hz do not fit {size} samples at {sampled} Hz")
+    low, high = (2595 * math.log10(1 + frequency / 700) for frequency in (first, last))
     mels = low + np.arange(count + 2) * (high - low) / (count + 2)
     edges: list[int] = ((size + 1) * 700 * (10 ** (mels / 2595) - 1) // sampled).astype(np.int64).tolist()
     matrix = np.zeros((size // 2 + 1, count))

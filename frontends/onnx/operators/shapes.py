@@ -271,6 +271,7 @@ def eye_like(t: Tensors, node: Node, x: Tensor) -> Array:
     return np.eye(*x.shape, k=node.integer("k", 0), dtype=dtype)
 
 
+_MOST_RANDOM: Final = 1 << 26
 _RANDOM_NOTE: Final = "the same numbers in each call; not in loops and branches"
 
 
@@ -293,11 +294,13 @@ def _random(t: Tensors, node: Node, shape: Sequence[int], default: np.dtype[Any]
         raise node.error(f"random numbers of {dtype or type_name(number or 0)} are not supported")
     if t.in_region:
         raise node.error("random numbers in a loop or branch are not supported: make them an input of the model")
+    if math.prod(t.checked(shape)) > _MOST_RANDOM:
+        raise node.error(f"random numbers of shape {tuple(shape)} are too many: make them an input of the model")
     rng = t.random_generator(node.number("seed", 0.0))
     if "Normal" in node.operator:
-        numbers = rng.normal(node.number("mean", 0.0), node.number("scale", 1.0), t.checked(shape))
+        numbers = rng.normal(node.number("mean", 0.0), node.number("scale", 1.0), shape)
     else:
-        numbers = rng.uniform(node.number("low", 0.0), node.number("high", 1.0), t.checked(shape))
+        numbers = rng.uniform(node.number("low", 0.0), node.number("high", 1.0), shape)
     return numbers.astype(dtype)
 
 

@@ -224,6 +224,8 @@ def col2im(t: Tensors, node: Node, x: Tensor, image: Tensor, block: Tensor) -> T
     """Sums of overlapping blocks, the columns of a matrix: what a convolution's gradient adds to its input."""
     extents, window = t.integers(image, "image_shape") or [], t.integers(block, "block_shape") or []
     rank = len(extents)
+    if len(x.shape) != 3 or len(window) != rank or min(window, default=0) < 1:
+        t.fail(f"blocks {window} of an image {extents} do not fit an input of shape {x.shape}")
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
     padding = borders(node, extents, window, strides)
     reach = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]

@@ -446,3 +446,26 @@ def test_random_numbers_in_loops_are_refused() -> None:
     data = graph([loop], {"x": np.zeros(3, np.float32), "trips": np.array(4)}, ["y"], 17)
     with pytest.raises(tlx.TlxError, match="random numbers in a loop or branch are not supported: make them an input"):
         InferenceSession(data)
+
+
+_IMAGE = np.ones((2, 12, 20), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "constants", "attributes", "message"),
+    [
+        ("Col2Im", {"x": _IMAGE}, {"e": np.array([5, 6]), "b": np.array([0, 3])}, {}, r"blocks \[0, 3\] of an image"),
+        ("Det", {"x": np.ones((2, 3), np.float32)}, {}, {}, r"shape \(2, 3\) has no square matrices"),
+        ("STFT", {"x": np.ones((2, 9, 1), np.float32)}, {"s": np.array(0)}, {}, "frame_step 0 do not fit"),
+        ("MaxUnpool", {"x": np.ones((1, 1, 2), np.float32)}, {"i": np.zeros((1, 1, 1), np.int64)}, {
+            "kernel_shape": [2]}, "do not fit an input"),
+        ("Einsum", {"x": np.ones((2, 3), np.float32)}, {}, {"equation": "ii->i"}, "index 'i' is of extents 2 and 3"),
+        ("RandomNormal", {}, {}, {"shape": [60000, 30000]}, "too many: make them an input"),
+        ("RandomNormal", {}, {}, {"shape": [2], "dtype": 7}, "random numbers of int64 are not supported"),
+    ],
+)  # fmt: skip
+def test_wrong_operands(
+    operator: str, inputs: dict[str, Any], constants: dict[str, Any], attributes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(tlx.TlxError, match=message):
+        InferenceSession(model(operator, inputs, 18, constants, **attributes)).run(None, inputs)
