@@ -84,11 +84,11 @@ plot: $(STAMP) ## measure and draw the plot of the README
 	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
 docs: $(STAMP) ## generate the reference and manual pages, and tlx.h, from the tables and commands in the code
-	$(BIN)/python -m tlx.intrinsics.reference docs/reference
+	$(BIN)/python -m tlx.intrinsics.reference docs/ir/intrinsics
 	$(BIN)/python -m tlx.frontends.c_header.header
-	$(BIN)/python -m tlx.frontends.jax.reference docs/jax_operations.md
-	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
-	$(BIN)/python -m tlx.frontends.onnx.reference docs/onnx_operators.md
+	$(BIN)/python -m tlx.frontends.jax.reference docs/front_ends/jax_operations.md
+	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/front_ends/tensor_language/builder.md
+	$(BIN)/python -m tlx.frontends.onnx.reference docs/front_ends/onnx_operators.md
 	$(BIN)/python tools/make_manual.py docs/man
 
 site: $(STAMP) ## build the documentation as a site in build/site

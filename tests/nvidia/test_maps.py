@@ -118,15 +118,15 @@ def test_largest_is_nan_where_there_is_one(run: Run) -> None:
 
 
 def test_softmax(run: Run) -> None:
-    text = (ROOT / "examples" / "softmax.ll").read_text()
+    text = (ROOT / "examples/ir/softmax.ll").read_text()
     x, y = run(text, normal((512, 1000), np.float32), np.zeros((512, 1000), np.float32), entry="softmax")
     exponentials = np.exp(x - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, exponentials / exponentials.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-9)
 
 
 def softmax_text(rows: int, columns: int) -> str:
-    """examples/softmax.ll of other extents."""
-    text = (ROOT / "examples" / "softmax.ll").read_text()
+    """examples/ir/softmax.ll of other extents."""
+    text = (ROOT / "examples/ir/softmax.ll").read_text()
     return text.replace("512000", str(rows * columns)).replace("1000", str(columns)).replace("512", str(rows))
 
 
@@ -240,7 +240,7 @@ def test_rounded_quotients_of_rows(run: Run, dtype: str, columns: int) -> None:
 
 
 def test_layer(run: Run) -> None:
-    text = (ROOT / "examples" / "mlp.ll").read_text()
+    text = (ROOT / "examples/ir/mlp.ll").read_text()
     bf16 = ml_dtypes.bfloat16
     x, w, bias = integers((512, 256), bf16), integers((256, 256), bf16, 1), integers((256,), np.float32)
     *_, y = run(text, x, w, bias, np.zeros((512, 256), bf16), entry="mlp")

@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 TRIPLE = "nvptx64-nvidia-cuda"
 WITH_MAPS = replace(grid_of(with_grids(), "sm_90a").costs, tensor_map=-(10**6))
 """Costs of a machine whose copies by tensor maps are always faster."""
-EXAMPLES = {name: (ROOT / "examples" / f"{name}.ll").read_text() for name in ("matmul", "mlp", "softmax")}
+EXAMPLES = {name: (ROOT / "examples/ir" / f"{name}.ll").read_text() for name in ("matmul", "mlp", "softmax")}
 PROGRAMS = {
     **EXAMPLES,
     "large": matmul(2048, 2048, 512, "bfloat", "bfloat"),

@@ -118,7 +118,7 @@ class Example:
     @property
     def text(self) -> str:
         """The program."""
-        text = (EXAMPLES / self.file).read_text(encoding="utf-8")
+        text = (EXAMPLES / "ir" / self.file).read_text(encoding="utf-8")
         return re.sub(r"\b\d+\b", lambda number: self.changes.get(number[0], number[0]), text)
 
     @property

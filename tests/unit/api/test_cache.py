@@ -35,7 +35,7 @@ from tlx.target.target import Detection, Target
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
 from tlx.tuning.knobs_file import parse_knobs_file
 
-PRODUCT: Final = Path(__file__).parents[3].joinpath("examples", "matmul.ll").read_text(encoding="utf-8")
+PRODUCT: Final = Path(__file__).parents[3].joinpath("examples/ir/matmul.ll").read_text(encoding="utf-8")
 ANSWER: Final = """
 define i32 @answer(ptr %x) {
   %v = load i32, ptr %x

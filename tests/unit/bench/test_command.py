@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[3]
 GENERIC = "generic"
 
 
-MLP = str(ROOT / "examples" / "mlp.ll")
+MLP = str(ROOT / "examples/ir/mlp.ll")
 
 
 class Copier:
@@ -246,7 +246,7 @@ def test_a_function_of_the_user() -> None:
         ("bias", "f32", False),
         ("y", "bf16", True),
     ]
-    assert user_workload.user_workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
+    assert user_workload.user_workload(str(ROOT / "examples/ir/int8.ll"), "int8", {}).peak == (U8, S8, S32)
 
 
 @pytest.mark.parametrize(("target", "instruction"), [("amx+amx-fp16", "tdpfp16ps"), ("amx", "multiply-add of float")])

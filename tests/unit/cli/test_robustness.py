@@ -23,7 +23,7 @@ from tlx.api import files
 from tlx.diagnostics import UsageError
 
 _EXAMPLES: Final = Path(__file__).parents[3] / "examples"
-_LOWER: Final = (str(Path(sys.executable).parent / "tlx-lower"), str(_EXAMPLES / "mlp.ll"))
+_LOWER: Final = (str(Path(sys.executable).parent / "tlx-lower"), str(_EXAMPLES / "ir/mlp.ll"))
 _OLD: Final = "; the old file\n"
 _WRITES: Final = """
 import os, sys

@@ -110,7 +110,7 @@ def test_two_runs_give_the_same_as_one(stage: str) -> None:
 
 def test_metadata_of_loops_disappears_in_the_second_run() -> None:
     """The loop over a batch of products that are not worth threads: it calls a kernel, and no tensor operations."""
-    text = (Path(__file__).parents[3] / "examples" / "matmul.ll").read_text()
+    text = (Path(__file__).parents[3] / "examples/ir/matmul.ll").read_text()
     serial = Options(threads="openmp", thread_cycles=10**9)
     halfway = lower_text(text, target="avx2", options=replace(serial, stop_after="to-tiles"))
     assert "!tlx.independent" in halfway
