@@ -54,8 +54,8 @@ test-nvidia: $(STAMP) ## run the tests that need an NVIDIA GPU
 
 # compute-sanitizer of the CUDA toolkit; a test takes some ten times as long under it
 SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)
-SANITIZED  = $(BIN)/python -m pytest -q -m nvidia $(addprefix tests/nvidia/test_,maps.py products.py convolutions.py \
-	host.py tensor_language.py)
+SANITIZED  = $(BIN)/python -m pytest -q -m nvidia $(addprefix tests/nvidia/,$(addsuffix .py,kernels/test_maps \
+	kernels/test_products kernels/test_convolutions runtime/test_host test_tensor_language))
 
 sanitize-nvidia: $(STAMP) ## run a sample of these tests under compute-sanitizer
 	$(SANITIZER) --tool=memcheck --leak-check=no --error-exitcode=9 $(SANITIZED)

@@ -29,7 +29,7 @@ from typing import Final
 import pytest
 
 from tests.docs.test_examples import announce, python_path
-from tests.tools import HANG_S, find
+from tests.support.tools import HANG_S, find
 from tlx.target.installed import targets
 
 ROOT: Final = Path(__file__).parents[2]

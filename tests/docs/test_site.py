@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.browser import Page, browser
-from tests.tools import HANG_S
+from tests.support.browser import Page, browser
+from tests.support.tools import HANG_S
 
 ROOT: Final = Path(__file__).parents[2]
 

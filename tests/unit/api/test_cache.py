@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import HANG_S
+from tests.support.tools import HANG_S
 from tlx.api.cache import DiskCache, default_directory, size_limit
 from tlx.api.cache_key import cache_key
 from tlx.diagnostics import TlxError, TlxWarning, UsageError

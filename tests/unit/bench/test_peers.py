@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tests.unit.bench.expected import expected, nothing
 from tlx.bench import workloads
 from tlx.bench.peers import base, clang, libxsmm

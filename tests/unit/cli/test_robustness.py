@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import HANG_S, quick
+from tests.support.tools import HANG_S, quick
 from tlx.api import files
 from tlx.diagnostics import UsageError
 

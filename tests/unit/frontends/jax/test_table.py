@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.frontends.jax import reference
 from tlx.frontends.jax.operations import REFUSED, RULES
 

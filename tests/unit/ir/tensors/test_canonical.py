@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tests.unit.ir.tensors.texts import DENSE, PROPOSAL, SHAPE, SQUARE, load, opaque
 from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
 from tlx.ir.parser.module import parse

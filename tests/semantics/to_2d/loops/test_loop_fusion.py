@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.api.validation import validate
 from tlx.graph import Graph, Value
 from tlx.lower.options import Options

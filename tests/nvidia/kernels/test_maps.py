@@ -12,7 +12,7 @@ import tlx
 from tests.nvidia.programs import broadcast, function, integers, lowered, normal, reduction, tensor, typed
 from tlx.target.launches import table_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 Run = Callable[..., list[Any]]
 DTYPES: dict[str, Any] = {
     "float": np.float32,

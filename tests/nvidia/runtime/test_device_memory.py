@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.nvidia.test_streams import driver_with_events
-from tests.nvidia.test_target import driver_that_captures, recorded
+from tests.nvidia.kernels.test_target import driver_that_captures, recorded
+from tests.nvidia.runtime.test_streams import driver_with_events
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies
 from tlx.api.signatures import Parameter, Prototype

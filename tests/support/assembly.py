@@ -1,8 +1,9 @@
 """The inner loops of assembly for x86, AArch64, Power, RISC-V: what they consist of; how fast llvm-mca says they are.
 
-    python tests/assembly.py FILE.s                     counts the instructions of innermost loops that multiply
-    python tests/assembly.py FILE.s --mcpu=CPU          and compares their cycles with what the ports allow
-    python tests/assembly.py FILE.s --mcpu=CPU --bound=1.1      exits with 1 where a loop takes more than 1.1 times that
+    python tests/support/assembly.py FILE.s             counts the instructions of innermost loops that multiply
+    python tests/support/assembly.py FILE.s --mcpu=CPU  and compares their cycles with what the ports allow;
+                                                        with --bound=1.1, exits with 1 where a loop takes more than
+                                                        1.1 times that
 
 A line for each function, with the calls in it and how often it configures tiles; for each innermost loop that
 multiplies, how often each vector or tile instruction occurs, products last, and how many of them use the stack:

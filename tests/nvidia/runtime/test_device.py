@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tlx
+from tests.nvidia.kernels.test_products import matmul
 from tests.nvidia.programs import broadcast, function, normal, reduction, tensor, typed
-from tests.nvidia.test_products import matmul
 from tlx.api.arguments import ArgumentError
 
 pytestmark = pytest.mark.nvidia

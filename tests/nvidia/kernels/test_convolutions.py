@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.nvidia.kernels.test_products import DTYPES
 from tests.nvidia.programs import Array, function, integers, lowered, tensor, typed
-from tests.nvidia.test_products import DTYPES
 from tests.semantics.contraction.programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.contraction.test_contractions import assert_same, evaluated
 from tlx.ir.parser.module import parse

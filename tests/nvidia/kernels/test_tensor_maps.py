@@ -12,10 +12,10 @@ import pytest
 
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
+from tests.nvidia.kernels.test_convolutions import convolved, exact
+from tests.nvidia.kernels.test_products import bytes_product, matmul
+from tests.nvidia.kernels.test_target import driver_with_contexts
 from tests.nvidia.programs import broadcast, function, grid_of, integers, lowered, tensor, typed, with_grids
-from tests.nvidia.test_convolutions import convolved, exact
-from tests.nvidia.test_products import bytes_product, matmul
-from tests.nvidia.test_target import driver_with_contexts
 from tlx.legalize.nvidia.driver import NvidiaDevice
 from tlx.target.launches import LaunchArgument, TensorMap, from_json, table_of, to_json
 

@@ -17,10 +17,10 @@ import pytest
 
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice, OnDevice
+from tests.nvidia.kernels.test_attention import attention
+from tests.nvidia.kernels.test_convolutions import convolved
+from tests.nvidia.kernels.test_products import bytes_product, matmul
 from tests.nvidia.programs import function, grid_of, lowered, normal, tensor, typed, with_grids
-from tests.nvidia.test_attention import attention
-from tests.nvidia.test_convolutions import convolved
-from tests.nvidia.test_products import bytes_product, matmul
 from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
@@ -35,7 +35,7 @@ from tlx.lower.pipeline import lower_text
 from tlx.target.grid_unit import DeviceArray, Temporaries
 from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, TensorMap, from_json, table_of, to_json
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TRIPLE = "nvptx64-nvidia-cuda"
 WITH_MAPS = replace(grid_of(with_grids(), "sm_90a").costs, tensor_map=-(10**6))
 """Costs of a machine whose copies by tensor maps are always faster."""

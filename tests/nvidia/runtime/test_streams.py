@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.nvidia.test_target import driver_with_contexts, recorded
+from tests.nvidia.kernels.test_target import driver_with_contexts, recorded
 from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.functions import DeviceFunction

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools import missing, require
+from tests.support.tools import missing, require
 from tlx.api.emulation import EmulatedModule, compile_emulated
 from tlx.diagnostics import UsageError
 from tlx.llvm.emulator import emulator_command, emulator_triple, toolchain

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from tests.tools import HANG_S, missing
+from tests.support.tools import HANG_S, missing
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _COMMAND: Final = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run")

@@ -11,8 +11,8 @@ import pytest
 
 import tlx
 from tests.nvidia.emulator import COMPILER, EmulatedDevice
+from tests.nvidia.kernels.test_products import matmul
 from tests.nvidia.programs import integers, lowered, with_grids
-from tests.nvidia.test_products import matmul
 from tlx.api.arguments import ArgumentError
 from tlx.api.device.streams import event_handles
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pytest
 
+from tests.nvidia.kernels.test_products import matmul
+from tests.nvidia.kernels.test_target import driver_with_contexts
 from tests.nvidia.programs import lowered
-from tests.nvidia.test_products import matmul
-from tests.nvidia.test_target import driver_with_contexts
 from tlx.diagnostics import TlxError, UsageError
 from tlx.legalize.nvidia.driver import NvidiaCode, NvidiaDevice, first_device
 from tlx.target.launches import FunctionLaunches, Launch

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.tools import require
+from tests.support.tools import require
 
 _FUNCTION: Final = re.compile(r"(?m)^[0-9a-f]+ <(.*)>:$")
 _INSTRUCTION: Final = re.compile(r"^ *([0-9a-f]+):.*?\t([\w.]+|<unknown>)(?:\t(.*))?$")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tlx
+from tests.nvidia.kernels.test_convolutions import convolved
+from tests.nvidia.kernels.test_tensor_maps import mapped
 from tests.nvidia.programs import integers, lowered
-from tests.nvidia.test_convolutions import convolved
-from tests.nvidia.test_tensor_maps import mapped
 from tlx.graph import Graph
 from tlx.ir.builder.blocks import new_function
 from tlx.ir.parser.module import parse

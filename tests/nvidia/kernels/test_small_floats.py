@@ -6,9 +6,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from tests.nvidia.kernels.test_tensor_maps import mapped
 from tests.nvidia.programs import function, lowered, tensor, typed
-from tests.nvidia.test_tensor_maps import mapped
-from tests.small_floats import DTYPES, FORMATS, Array, narrowed, short_names, widened, with_declarations
+from tests.support.small_floats import DTYPES, FORMATS, Array, narrowed, short_names, widened, with_declarations
 from tlx.graph import Graph
 from tlx.intrinsics.small_floats import E4M3, E5M2, SmallFloat
 from tlx.lower.options import Fp8Products, Options
