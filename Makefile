@@ -14,13 +14,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# what the tensor language and operations on tensors mean
+# Tests of what the tensor language and operations on tensors mean, which run on a GPU, too.
 ON_NVIDIA := tests/semantics/frontends/tensor_language tests/semantics/graph/test_operations.py
 
-.PHONY: help env demo test test-long test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
+.PHONY: help env demo test test-long test-all test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## create .venv with TLX and its development tools in it
 
@@ -40,7 +40,6 @@ test-long: $(STAMP) ## run the random tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
 
 # One run collects the tests, imports libraries and fills caches of the processes once, and has one end at which few work.
-.PHONY: test-all
 test-all: $(STAMP) ## run the tests of `make test` and `make test-long` together
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m "not amx_hardware and not nvidia"
 	$(LIT)

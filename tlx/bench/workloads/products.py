@@ -1,6 +1,6 @@
-"""The workloads: functions in LLVM IR on tensors in memory, with their expected results in numpy.
+"""Matrix products: single ones, batches, layers, and a fused kernel of two.
 
-Matrix products, c = a @ b, MxN = MxK KxN, are row-major unless the variant says otherwise:
+Products, c = a @ b, MxN = MxK KxN, are row-major unless the variant says otherwise:
 
 plain       A and B row-major; packing them, where it pays, is part of the measured time
 vnni B      B is stored as [K/v][N][v]: v = 2 for 16-bit elements, 4 for 8-bit ones
@@ -8,22 +8,19 @@ prepared B  B is constant over calls, such as weights: packing it once, before t
 AB columns  these operands are column-major
 
 Batches consist of small products, c[i] = a[i] @ b[i], or are batch-reduce, c = sum over i of a[i] @ b[i]. A layer is
-y = relu(x @ w + bias), batch x N = batch x K  K x N; bfloat is accumulated in float. Convolutions are those of
-ResNet-50, each once, and depthwise ones, on one image whose border is padded beforehand.
+y = relu(x @ w + bias), batch x N = batch x K  K x N; bfloat is accumulated in float.
 
-Memory bounds most of the others. Pointwise: elementwise sums, products and functions; softmax, sums and maxima of rows.
 Fused: a kernel of the tensor language on 10,000 small matrices, 16x8 8x8 and 16x8 8x16: t = a b^T;  d += alpha t c.
+Memory bounds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.values import Local, Value, zero
@@ -37,14 +34,11 @@ from tlx.tuning.workload import (
     S32,
     U8,
     BatchProblem,
-    ConvolutionProblem,
     Element,
     ElementwiseCheck,
     FusedProblem,
     GemmProblem,
     LayerProblem,
-    MemoryTraffic,
-    PointwiseProblem,
     ResultCheck,
     Workload,
     WorkloadBuffer,
@@ -145,11 +139,6 @@ def loaded_operands(b: WorkloadBuilder, gemm: GemmProblem, result: TensorType) -
         a = b.tensor_load(b.buffer("a"), dense_tensor_type(gemm.lhs, (gemm.m, gemm.k // gemm.factor, gemm.factor)))
         return b.contract(a, rhs, (1, 2), (0, 2), result=result)
     return b.matmul(a, rhs, result)
-
-
-def convolution_types(*elements: Element) -> str | None:
-    """The name of the types of a convolution: of the images, the filters and the result; None if there is none."""
-    return next((name for name, types in _CONVOLUTION_TYPES.items() if types == elements), None)
 
 
 def _gemm_text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
@@ -323,265 +312,6 @@ def _layer_expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ElementwiseC
     return ElementwiseCheck(np.maximum(x @ w + bias, 0), np.abs(x) @ np.abs(w) + np.abs(bias), gemm.k + 1)
 
 
-_CONVOLUTION_TYPES: Final[dict[str, tuple[Element, Element, Element]]] = {
-    "f32": (F32, F32, F32),
-    "bf16": (BF16, BF16, F32),
-    "s8": (S8, S8, S32),
-}
-
-# (channels, filters, rows and columns of the image, window, stride)
-LAYERS: Final = (
-    (3, 64, 224, 7, 2),
-    (64, 64, 56, 1, 1),
-    (64, 64, 56, 3, 1),
-    (64, 256, 56, 1, 1),
-    (256, 64, 56, 1, 1),
-    (256, 128, 56, 1, 1),
-    (128, 128, 56, 3, 2),
-    (128, 512, 28, 1, 1),
-    (256, 512, 56, 1, 2),
-    (512, 128, 28, 1, 1),
-    (128, 128, 28, 3, 1),
-    (512, 256, 28, 1, 1),
-    (256, 256, 28, 3, 2),
-    (256, 1024, 14, 1, 1),
-    (512, 1024, 28, 1, 2),
-    (1024, 256, 14, 1, 1),
-    (256, 256, 14, 3, 1),
-    (1024, 512, 14, 1, 1),
-    (512, 512, 14, 3, 2),
-    (512, 2048, 7, 1, 1),
-    (1024, 2048, 14, 1, 2),
-    (2048, 512, 7, 1, 1),
-    (512, 512, 7, 3, 1),
-)
-# The same, with fewer than 16 channels or filters: first and last layers, small networks
-NARROW: Final = (
-    (1, 32, 28, 5, 1),
-    (3, 16, 64, 3, 1),
-    (3, 64, 64, 3, 1),
-    (3, 32, 64, 3, 2),
-    (4, 16, 64, 5, 2),
-    (8, 16, 64, 3, 1),
-    (12, 32, 64, 3, 1),
-    (16, 1, 64, 3, 1),
-    (16, 8, 64, 5, 2),
-    (64, 3, 64, 5, 1),
-)
-DEPTHWISE: Final = ((64, 112), (128, 56), (256, 28), (512, 14))
-
-
-def convolution_workloads() -> Iterator[Workload]:
-    """All convolutions of the table."""
-    for name in _CONVOLUTION_TYPES:
-        for channels, filters, side, window, stride in LAYERS:
-            yield convolution(name, channels, filters, side, window, stride)
-        for channels, filters, side, window, stride in NARROW:
-            yield convolution(name, channels, filters, side, window, stride, row="narrow")
-        for channels, side in DEPTHWISE:
-            yield convolution(name, channels, channels, side, 3, 1, channels, row="depthwise")
-
-
-def convolution(
-    name: str,
-    channels: int,
-    filters: int,
-    side: int,
-    window: int,
-    stride: int,
-    groups: int = 1,
-    row: str = "convolution",
-) -> Workload:
-    """One convolution of a `side` x `side` image with a border of half a window."""
-    padded = side + 2 * (window // 2)
-    conv = ConvolutionProblem(1, channels, padded, padded, filters, window, stride, groups, *_CONVOLUTION_TYPES[name])
-    return convolution_of(conv, name, f"{channels}-{filters}.{side}.{window}s{stride}", row)
-
-
-def convolution_of(conv: ConvolutionProblem, types: str, size: str, row: str) -> Workload:
-    """A convolution in a row of the table; its types and size have these names."""
-    each = conv.channels // conv.groups
-    buffers = (
-        WorkloadBuffer("y", conv.out, (conv.images, conv.filters, conv.out_rows, conv.out_columns), output=True),
-        WorkloadBuffer("x", conv.lhs, (conv.images, conv.channels, conv.rows, conv.columns)),
-        WorkloadBuffer("w", conv.rhs, (conv.filters, each, conv.window, conv.window)),
-    )
-    return Workload(
-        row=row,
-        types=types,
-        size=size,
-        buffers=buffers,
-        text=lambda: _convolution_text(conv, buffers),
-        expected=lambda arrays: _convolution_expected(conv, arrays),
-        operations=2 * conv.images * conv.filters * conv.out_rows * conv.out_columns * each * conv.window**2,
-        traffic=sum(buffer.bytes for buffer in buffers),
-        peak=(conv.lhs, conv.rhs, conv.out),
-        problem=conv,
-    )
-
-
-def _convolution_text(conv: ConvolutionProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
-    b = WorkloadBuilder(buffers)
-    result = dense_tensor_type(conv.out, buffers[0].shape)
-    windows = ((conv.stride,) * 2, (0, 0), (0, 0))
-    value = b.convolution(b.load_buffer("x"), b.load_buffer("w"), windows, result)
-    return b.store_buffer("y", b.typeinfo(value, result))
-
-
-def _convolution_expected(conv: ConvolutionProblem, arrays: dict[str, Array]) -> ElementwiseCheck:
-    x, w = (e.widen(arrays[n]).astype(np.float64) for e, n in ((conv.lhs, "x"), (conv.rhs, "w")))
-    values = _convolved(conv, x, w)
-    magnitude = _convolved(conv, np.abs(x), np.abs(w)) if conv.out.is_float else None
-    return ElementwiseCheck(values, magnitude, w[0].size)
-
-
-def _convolved(conv: ConvolutionProblem, x: Array, w: Array) -> Array:
-    """The result, by products with the windows of each group of each image."""
-    if len(x) > 1:
-        return np.concatenate([_convolved(conv, x[image : image + 1], w) for image in range(len(x))])
-    views = sliding_window_view(x[0], (conv.window, conv.window), (1, 2))[:, :: conv.stride, :: conv.stride]
-    groups, each = conv.groups, conv.channels // conv.groups
-    views = views.reshape(groups, each, *views.shape[1:]).transpose(0, 2, 3, 1, 4, 5)
-    columns = views.reshape(groups, conv.out_rows * conv.out_columns, -1)
-    filters = w.reshape(groups, conv.filters // groups, -1)
-    sums = filters @ columns.transpose(0, 2, 1)
-    return sums.reshape(1, conv.filters, conv.out_rows, conv.out_columns)
-
-
-_COUNTS: Final = {"1K": 1 << 10, "16K": 1 << 14, "256K": 1 << 18, "1M": 1 << 20, "4M": 1 << 22, "16M": 1 << 24}
-_ROW_LENGTHS: Final = {"1K": 128, "16K": 128, "256K": 1024, "1M": 1024, "4M": 1024, "16M": 1024}
-_ELEMENTS: Final = {"f32": F32, "bf16": BF16}
-INPUTS: Final = {"add": 2, "muladd": 3, "tanh": 1, "exp": 1, "sigmoid": 1}
-ROWS: Final = ("softmax", "rowsum", "rowmax")
-
-
-def pointwise_workloads() -> Iterator[Workload]:
-    """All elementwise workloads and row reductions of the table."""
-    for function in INPUTS:
-        for types in _ELEMENTS:
-            for size, count in _COUNTS.items():
-                yield pointwise(function, types, count, size)
-    for function in ROWS:
-        for types in _ELEMENTS:
-            for size, count in _COUNTS.items():
-                yield of_rows(function, types, count // _ROW_LENGTHS[size], _ROW_LENGTHS[size], size)
-
-
-def pointwise(function: str, types: str, count: int, size: str = "") -> Workload:
-    """`y = function(x0, x1, ...)` on `count` elements."""
-    element = _ELEMENTS[types]
-    inputs = tuple(WorkloadBuffer(f"x{i}", element, (count,)) for i in range(INPUTS[function]))
-    buffers = (WorkloadBuffer("y", element, (count,), output=True), *inputs)
-    traffic = sum(buffer.bytes for buffer in buffers)
-    return Workload(
-        row=function,
-        types=types,
-        size=size or str(count),
-        buffers=buffers,
-        text=lambda: _pointwise_text(function, buffers),
-        expected=lambda arrays: _EXPECTED[function](element, [element.widen(arrays[b.name]) for b in inputs]),
-        operations=traffic,
-        traffic=traffic,
-        peak=MemoryTraffic(buffers[0].bytes, len(inputs), 1),
-        problem=PointwiseProblem(function, count, element),
-    )
-
-
-def of_rows(function: str, types: str, rows: int, columns: int, size: str = "") -> Workload:
-    """`softmax`, `rowsum` or `rowmax` of each row."""
-    element = _ELEMENTS[types]
-    buffers = (
-        WorkloadBuffer("y", element, (rows, columns if function == "softmax" else 1), output=True),
-        WorkloadBuffer("x", element, (rows, columns)),
-    )
-    traffic = sum(buffer.bytes for buffer in buffers)
-    return Workload(
-        row=function,
-        types=types,
-        size=size or f"{rows}x{columns}",
-        buffers=buffers,
-        text=lambda: _rows_text(function, buffers),
-        expected=lambda arrays: _rows_expected(function, element.widen(arrays["x"])),
-        operations=traffic,
-        traffic=traffic,
-        peak=MemoryTraffic(buffers[1].bytes, 1, int(function == "softmax")),
-        problem=PointwiseProblem(function, rows * columns, element, columns),
-    )
-
-
-def _pointwise_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
-    b = WorkloadBuilder(buffers)
-    type_ = dense_tensor_type(buffers[0].element, buffers[0].shape)
-    tokens = [b.load_buffer(buffer.name) for buffer in buffers[1:]]
-    if function in {"add", "muladd"}:
-        x: list[Value] = [b.tovector(token) for token in tokens]
-        product = b.binary("fmul", x[0], x[1]) if function == "muladd" else x[0]
-        value = b.binary("fadd", product, x[-1])
-    else:
-        value = b.unary(function, tokens[0], type_)
-    return b.store_buffer("y", b.typeinfo(value, type_))
-
-
-def _rows_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
-    b = WorkloadBuilder(buffers)
-    out, x = buffers
-    rows, columns = x.shape
-    whole, column = dense_tensor_type(x.element, x.shape), dense_tensor_type(x.element, (rows, 1))
-    token = b.load_buffer("x")
-    if function != "softmax":
-        operation = {"rowsum": "add", "rowmax": "max"}[function]
-        return b.store_buffer("y", b.typeinfo(b.reduce(operation, token, (1, columns), result=column), column))
-
-    def stretched(operation: str, of: Value) -> Value:
-        each = b.reduce(operation, of, (1, columns), result=column)
-        return b.broadcast(b.typeinfo(each, column), x.shape, (0, 1), whole)
-
-    difference = b.binary("fsub", b.tovector(token), stretched("max", token))
-    exponential = b.unary("exp", b.typeinfo(difference, whole), whole)
-    sums = stretched("add", b.typeinfo(exponential, whole))
-    return b.store_buffer(out.name, b.typeinfo(b.binary("fdiv", exponential, sums), whole))
-
-
-def _rounded(element: Element, steps: int) -> int:
-    """Relative error of `steps` roundings to the element type, in units of float's."""
-    return steps << (24 - element.precision)
-
-
-def _sum(element: Element, x: list[Array]) -> ElementwiseCheck:
-    return ElementwiseCheck(x[0] + x[1], np.abs(x[0] + x[1]), _rounded(element, 1))
-
-
-def _product_sum(element: Element, x: list[Array]) -> ElementwiseCheck:
-    return ElementwiseCheck(x[0] * x[1] + x[2], np.abs(x[0] * x[1]) + np.abs(x[2]), _rounded(element, 2))
-
-
-def _function(compute: Callable[[Array], Array]) -> Callable[[Element, list[Array]], ElementwiseCheck]:
-    def expected(element: Element, x: list[Array]) -> ElementwiseCheck:
-        values = compute(x[0])
-        return ElementwiseCheck(values, np.abs(values), _rounded(element, 4))
-
-    return expected
-
-
-_EXPECTED: Final[dict[str, Callable[[Element, list[Array]], ElementwiseCheck]]] = {
-    "add": _sum,
-    "muladd": _product_sum,
-    "tanh": _function(np.tanh),
-    "exp": _function(np.exp),
-    "sigmoid": _function(lambda x: 1 / (1 + np.exp(-x))),
-}
-
-
-def _rows_expected(function: str, x: Array) -> ElementwiseCheck:
-    if function == "rowmax":
-        return ElementwiseCheck(x.max(1, keepdims=True), None)
-    if function == "rowsum":
-        return ElementwiseCheck(x.sum(1, keepdims=True), np.abs(x).sum(1, keepdims=True), x.shape[1] << 16)
-    powers = np.exp(x - x.max(1, keepdims=True))
-    values = powers / powers.sum(1, keepdims=True)
-    return ElementwiseCheck(values, values, x.shape[1] << 10)
-
-
 _FUSED_BATCH: Final = 10_000
 _ALPHA: Final = 1e-3
 _SUFFIX: Final = ".tl"
@@ -640,50 +370,3 @@ def _expected(arrays: dict[str, Array]) -> ElementwiseCheck:
     values = _ALPHA * (a @ b.T @ c)
     magnitude = _ALPHA * (np.abs(a) @ np.abs(b.T) @ np.abs(c))
     return ElementwiseCheck(values.swapaxes(1, 2), magnitude.swapaxes(1, 2) + 1e-9, 18)
-
-
-def all_workloads() -> Iterator[Workload]:
-    """The whole table."""
-    yield from batch_workloads()
-    yield from convolution_workloads()
-    yield from fused_workloads()
-    yield from gemm_workloads()
-    yield from layer_workloads()
-    yield from pointwise_workloads()
-
-
-def select_workloads(
-    names: Sequence[str], types: Sequence[str], sizes: Sequence[str], variants: Sequence[str]
-) -> list[Workload]:
-    """The workloads of the given rows, types, sizes and variants; an empty list means all.
-
-    Raises:
-        UsageError: There is no such row, type or size.
-    """
-    return selected(all_workloads(), names, types, sizes, variants)
-
-
-def selected(
-    workloads: Iterable[Workload],
-    names: Sequence[str],
-    types: Sequence[str],
-    sizes: Sequence[str],
-    variants: Sequence[str],
-) -> list[Workload]:
-    """As `select_workloads`, of another table."""
-    table = list(workloads)
-    _check_known("row", names, (work.row for work in table))
-    table = [work for work in table if not names or work.row in names]
-    _check_known("type", types, (work.types for work in table))
-    table = [work for work in table if not types or work.types in types]
-    _check_known("size", sizes, (work.size for work in table))
-    table = [work for work in table if not sizes or work.size in sizes]
-    _check_known("variant", variants, (work.variant or "plain" for work in table))
-    return [work for work in table if not variants or (work.variant or "plain") in variants]
-
-
-def _check_known(what: str, names: Sequence[str], have: Iterable[str]) -> None:
-    known = list(dict.fromkeys(have))
-    for name in names:
-        if name not in known:
-            raise UsageError(f"unknown {what} '{name}'; choose from {', '.join(known)}")
