@@ -195,12 +195,6 @@ def inner_loops(written_in: Language, function: str, body: list[str]) -> Iterato
             yield Loop(written_in, function, tuple(block))
 
 
-def product_loops(text: str) -> list[Loop]:
-    """The innermost loops of assembly that multiply."""
-    written_in = language(text)
-    return [loop for name, body in functions(text) for loop in inner_loops(written_in, name, body) if loop.products]
-
-
 def mca() -> str | None:
     """The path of llvm-mca, None where it is not installed."""
     return next((path for name in _MCA if (path := shutil.which(name))), None)
