@@ -14,13 +14,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# what the tensor language and operations on tensors mean
+# Tests of what the tensor language and operations on tensors mean, which run on a GPU, too.
 ON_NVIDIA := tests/semantics/frontends/tensor_language tests/semantics/graph/test_operations.py
 
-.PHONY: help env demo test test-long test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
+.PHONY: help env demo test test-long test-all test-amx test-nvidia sanitize-nvidia check format coverage bench plot docs site dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## create .venv with TLX and its development tools in it
 
@@ -40,7 +40,6 @@ test-long: $(STAMP) ## run the random tests that `make test` leaves out
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
 
 # One run collects the tests, imports libraries and fills caches of the processes once, and has one end at which few work.
-.PHONY: test-all
 test-all: $(STAMP) ## run the tests of `make test` and `make test-long` together
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m "not amx_hardware and not nvidia"
 	$(LIT)
@@ -54,8 +53,8 @@ test-nvidia: $(STAMP) ## run the tests that need an NVIDIA GPU
 
 # compute-sanitizer of the CUDA toolkit; a test takes some ten times as long under it
 SANITIZER ?= $(or $(shell command -v compute-sanitizer),/usr/local/cuda/bin/compute-sanitizer)
-SANITIZED  = $(BIN)/python -m pytest -q -m nvidia $(addprefix tests/nvidia/test_,maps.py products.py convolutions.py \
-	host.py tensor_language.py)
+SANITIZED  = $(BIN)/python -m pytest -q -m nvidia $(addprefix tests/nvidia/,$(addsuffix .py,kernels/test_maps \
+	kernels/test_products kernels/test_convolutions runtime/test_host test_tensor_language))
 
 sanitize-nvidia: $(STAMP) ## run a sample of these tests under compute-sanitizer
 	$(SANITIZER) --tool=memcheck --leak-check=no --error-exitcode=9 $(SANITIZED)
@@ -84,11 +83,11 @@ plot: $(STAMP) ## measure and draw the plot of the README
 	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
 docs: $(STAMP) ## generate the reference and manual pages, and tlx.h, from the tables and commands in the code
-	$(BIN)/python -m tlx.intrinsics.reference docs/reference
+	$(BIN)/python -m tlx.intrinsics.reference docs/ir/intrinsics
 	$(BIN)/python -m tlx.frontends.c_header.header
-	$(BIN)/python -m tlx.frontends.jax.reference docs/jax_operations.md
-	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
-	$(BIN)/python -m tlx.frontends.onnx.reference docs/onnx_operators.md
+	$(BIN)/python -m tlx.frontends.jax.reference docs/front_ends/jax_operations.md
+	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/front_ends/tensor_language/builder.md
+	$(BIN)/python -m tlx.frontends.onnx.reference docs/front_ends/onnx_operators.md
 	$(BIN)/python tools/make_manual.py docs/man
 
 site: $(STAMP) ## build the documentation as a site in build/site

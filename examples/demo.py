@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "ir"
 FLOAT, BFLOAT = 24, 8  # bits of the significand
 SECONDS = 0.3  # time to measure each example
 ROW = "  {:<16}{:<18}{:<18}{:>9}  {:>8}  {:>5}  {}"

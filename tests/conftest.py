@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import require_openmp
+from tests.support.tools import require_openmp
 from tlx.diagnostics import UsageError
 from tlx.fuzz.worker import collect_rarely
 

@@ -2,7 +2,7 @@
 
     python tools/tree.py
 
-`docs/architecture.md` contains the output: run this after changing the first sentence of a package.
+`docs/development/architecture.md` contains the output: run this after changing the first sentence of a package.
 """
 
 from __future__ import annotations

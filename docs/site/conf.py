@@ -14,11 +14,9 @@ extensions: Final = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon",
 external_toc_path: Final = "docs/site/contents.yml"
 include_patterns: Final = [
     "*.md",
-    "docs/*.md",
-    "docs/*.rst",
-    "docs/reference/*.md",
+    "docs/**.md",
+    "docs/**.rst",
     "examples/*/*.md",
-    "benchmarks/*.md",
 ]
 myst_heading_anchors: Final = 4
 default_role: Final = "code"  # docstrings are written with single backticks

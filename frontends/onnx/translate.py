@@ -177,7 +177,7 @@ class Translation(Tensors):
         """The definition of an operator in ONNX itself."""
         import onnx
 
-        unknown = node.error(f"operator {node.operator} is not supported{_nearest(node)}; see docs/onnx.md")
+        unknown = node.error(f"operator {node.operator} is not supported{_nearest(node)}; see docs/front_ends/onnx.md")
         try:
             schema: Any = onnx.defs.get_schema(node.operator, node.opset, node.domain)
         except onnx.defs.SchemaError:

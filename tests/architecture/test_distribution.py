@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.architecture.tree import ROOT
-from tests.tools import HANG_S, missing
+from tests.support.tools import HANG_S, missing
 
 PYTHONS: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 

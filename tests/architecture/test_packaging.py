@@ -12,7 +12,7 @@ import pytest
 
 import tlx
 from tests.architecture.tree import LINKS, ROOT, SOURCES, python_files
-from tests.tools import HANG_S
+from tests.support.tools import HANG_S
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]

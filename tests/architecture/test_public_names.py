@@ -75,7 +75,7 @@ def test_public_names_stay() -> None:
 
 
 def test_public_names_of_python_are_on_their_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "python_reference.rst").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/front_ends/python_reference.rst").read_text(encoding="utf-8")
     names = {line.removeprefix("tlx.").partition("(")[0] for line in public_names() if line.startswith("tlx.")}
     assert not {name for name in names if "." not in name and name not in page}
 

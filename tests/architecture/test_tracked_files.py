@@ -4,7 +4,7 @@ import re
 import subprocess
 
 from tests.architecture.tree import ROOT
-from tests.tools import missing, require
+from tests.support.tools import missing, require
 
 # Written so that no pattern matches itself.
 MACHINE = re.compile(

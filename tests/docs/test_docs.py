@@ -29,7 +29,7 @@ from typing import Final
 import pytest
 
 from tests.docs.test_examples import announce, python_path
-from tests.tools import HANG_S, find
+from tests.support.tools import HANG_S, find
 from tlx.target.installed import targets
 
 ROOT: Final = Path(__file__).parents[2]
@@ -37,8 +37,7 @@ DOCUMENTS: Final = sorted(
     str(path.relative_to(ROOT))
     for path in (
         *ROOT.glob("*.md"),
-        *ROOT.glob("docs/*.md"),
-        *ROOT.glob("docs/reference/*.md"),
+        *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/**/*.md"),
     )
 )
@@ -173,7 +172,7 @@ print(tlx.__file__)
 
 def test_the_recipe_for_an_intrinsic_works(tmp_path: Path) -> None:
     """The intrinsic is added to a copy of the package, file by file as the page says."""
-    texts = {block.mark.removeprefix("file "): block.text for block in blocks("docs/add_an_intrinsic.md")}
+    texts = {block.mark.removeprefix("file "): block.text for block in blocks("docs/development/add_an_intrinsic.md")}
     package = tmp_path / "tlx"
     shutil.copytree(ROOT / "tlx", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "intrinsics/gram.py").write_text(texts["row.py"], encoding="utf-8")
@@ -203,7 +202,7 @@ def _add_entry(path: Path, imports: str, table: str, entry: str) -> None:
 def test_messages_occur_in_the_code() -> None:
     """Three words of each message in the table, one after the other, stand in the code."""
     code = "".join(path.read_text(encoding="utf-8") for folder in ("tlx", "frontends") for path in _python(folder))
-    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/commands/troubleshooting.md").read_text(encoding="utf-8")
     messages: list[str] = re.findall(r"(?m)^\| `(.*?)` \|", text)
     assert len(messages) > 10
     words = {message: message.split() for message in messages}
@@ -213,7 +212,7 @@ def test_messages_occur_in_the_code() -> None:
 
 def test_tables_list_all_targets() -> None:
     """One row a target, and one a kind of machine."""
-    page = (ROOT / "docs/targets.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/machines/targets.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| [^`|]+ \| ((?:`\w+` )+)\| results ", page)
     for named in (re.findall(r"(?m)^\| `(\w+)` \|", page), re.findall(r"\w+", " ".join(rows))):
         assert sorted({*named} - {"native"}) == sorted(targets())

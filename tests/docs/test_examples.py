@@ -75,7 +75,7 @@ def run(*arguments: str, packages: Path | None = None, status: int = 0) -> str:
 
 def test_demo_succeeds() -> None:
     printed = run("examples/demo.py")
-    rows = [path.name for path in EXAMPLES.glob("*.ll")]
+    rows = [path.name for path in EXAMPLES.glob("ir/*.ll")]
     assert {"mlp.ll", "softmax.ll", "convolution.ll"} < {*rows}
     for word in ("to-2d", "to-tiles", "legalize", *rows):
         assert f"  {word} " in printed

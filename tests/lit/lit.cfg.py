@@ -109,7 +109,7 @@ config.excludes = ["Inputs"]
 config.test_source_root = str(HERE)
 config.test_exec_root = str(HERE)
 config.substitutions.append(("%python", sys.executable))
-config.substitutions.append(("%assembly", f"{sys.executable} {HERE.parent / 'assembly.py'}"))
+config.substitutions.append(("%assembly", f"{sys.executable} {HERE.parent / 'support' / 'assembly.py'}"))
 config.environment["PATH"] = os.pathsep.join([str(BIN), config.environment["PATH"]])
 config.environment["PYTHONPATH"] = str(HERE.parents[1])  # the tree that the tests are part of
 config.environment["TLX_SERVER"] = runpy.run_path(str(HERE / "commands" / "server.py"))["start"](config.environment)

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from tests.nvidia.emulator import COMPILER, Emulator, OnDevice
+from tests.nvidia.kernels.test_target import assembled
 from tests.nvidia.on_emulator import on_emulator
 from tests.nvidia.programs import with_grids
-from tests.nvidia.test_target import assembled
 from tests.semantics.frontends.tensor_language.test_examples import FOLDER
 from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import OwnedArray

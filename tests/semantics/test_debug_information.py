@@ -13,8 +13,8 @@ from tlx.lower.pipeline import lower
 
 ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = {
-    "mlp": ROOT / "examples/mlp.ll",
-    "softmax": ROOT / "examples/softmax.ll",
+    "mlp": ROOT / "examples/ir/mlp.ll",
+    "softmax": ROOT / "examples/ir/softmax.ll",
     "loop": ROOT / "tests/lit/versions/Inputs/loop.ll",
     "run-time sizes": ROOT / "tests/lit/lower/dynamic/memory.ll",
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.product_texts import product_text
+from tests.support.product_texts import product_text
 from tlx.api.validation import validate
 from tlx.evaluate import Machine
 from tlx.evaluate.context import AssemblyTable

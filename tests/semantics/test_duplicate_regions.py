@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick, require_processor, runs
+from tests.support.tools import quick, require_processor, runs
 from tlx.evaluate import Machine
 from tlx.fuzz.check import CheckSettings, check_program
 from tlx.fuzz.generation.programs import RandomProgram

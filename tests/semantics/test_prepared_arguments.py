@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tlx
-from tests.tools import quick, quick_by_target, require_openmp, require_processor, runs
+from tests.support.tools import quick, quick_by_target, require_openmp, require_processor, runs
 from tlx.evaluate import Machine
 from tlx.fuzz.check import GuardedArray
 from tlx.graph import Graph

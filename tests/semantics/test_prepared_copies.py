@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.tools import quick_by_target, require_openmp, runs
+from tests.support.tools import quick_by_target, require_openmp, runs
 from tlx.api.validation import validate
 from tlx.evaluate.interpreter import Machine
 from tlx.graph import Graph

@@ -175,15 +175,17 @@ def _compare_function(
                 skipped.add(step.name)
                 yield Note(f"@{function.name} was not checked after {step.name}: it takes too long", function.span)
                 continue
-            if sample.difference(expected, got, exact=exact):
-                difference = sample.difference(expected, got, sample.with_zero_undefined(module), exact=exact)
-                if difference and not (unrounded and step.name.startswith(_UNROUNDING_STAGE)):
-                    raise _wrong(function, step, difference)
-                if difference:
-                    expected = got
-                    if run == 0:
-                        text = f"its intermediate results are not rounded to bfloat: {difference}"
-                        yield Note(f"@{function.name} was not checked after {step.name}: {text}", function.span)
+            if not sample.difference(expected, got, exact=exact):
+                continue
+            difference = sample.difference(expected, got, sample.with_zero_undefined(module), exact=exact)
+            if not difference:
+                continue
+            if not (unrounded and step.name.startswith(_UNROUNDING_STAGE)):
+                raise _wrong(function, step, difference)
+            expected = got
+            if run == 0:
+                text = f"its intermediate results are not rounded to bfloat: {difference}"
+                yield Note(f"@{function.name} was not checked after {step.name}: {text}", function.span)
 
 
 def _wrong(function: Function, step: Step, what: str, cause: EvaluationError | None = None) -> ValidationError:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.bench import workloads
+from tlx.bench.workloads import convolutions, products
 from tlx.intrinsics.products import axes_of
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
@@ -199,7 +199,7 @@ class _Recognition:
         return same and (initial is None or stored.type.element == op.result.element)
 
     def _product(self, op: TensorOp, elements: Sequence[Element], *, accumulates: bool) -> Workload | None:
-        types = workloads.named_types(*elements)
+        types = products.named_types(*elements)
         lhs, rhs = (tensor.type for tensor in op.tensors[-2:])
         if types is None:
             return None
@@ -217,19 +217,19 @@ class _Recognition:
             return None
         if axes is None:
             is_batch = rank == len(shapes[1]) == len(_ROWS) + 1 and shapes[0][0] == shapes[1][0] and not accumulates
-            return workloads.batch(types, shapes[0][0], (m, n, k)) if is_batch else None
+            return products.batch(types, shapes[0][0], (m, n, k)) if is_batch else None
         summed = tuple(map(tuple, axes[:2]))
         if summed == ((0, 2), (0, 1)) and rank == len(_ROWS) + 1:
-            return workloads.batch(types, shapes[0][0], (m, n, k), reduced=True, accumulates=accumulates)
+            return products.batch(types, shapes[0][0], (m, n, k), reduced=True, accumulates=accumulates)
         v = shapes[0][-1]
         if v != max(1, 4 // elements[1].bytes) or shapes[1][-1] != v or elements[0] is not elements[1]:
             return None
         m, n, k = shapes[0][-3], shapes[1][-2], shapes[0][-2] * v
         if summed == ((1, 2), (0, 2)) and rank == len(_ROWS) + 1:
-            return workloads.product(types, m, n, k, vnni=True, accumulates=accumulates)
+            return products.product(types, m, n, k, vnni=True, accumulates=accumulates)
         if summed == ((0, 2, 3), (0, 1, 3)):
             of_batch = {"reduced": True, "vnni": True, "accumulates": accumulates}
-            return workloads.batch(types, shapes[0][0], (m, n, k), **of_batch)
+            return products.batch(types, shapes[0][0], (m, n, k), **of_batch)
         return None
 
     def _matrices(
@@ -249,10 +249,10 @@ class _Recognition:
         }
         m, k, n = shapes[0][1 - of_lhs], shapes[0][of_lhs], shapes[1][1 - of_rhs]
         columns = "".join(operand for operand, holds in is_column_major.items() if holds)
-        return workloads.product(types, m, n, k, columns, accumulates=accumulates)
+        return products.product(types, m, n, k, columns, accumulates=accumulates)
 
     def _convolution(self, op: TensorOp, lhs: Element, rhs: Element, out: Element) -> Workload | None:
-        types, (x, w) = workloads.convolution_types(lhs, rhs, out), (tensor.type for tensor in op.tensors)
+        types, (x, w) = convolutions.convolution_types(lhs, rhs, out), (tensor.type for tensor in op.tensors)
         strides, *holes = (tuple(numbers[-2:]) for numbers in op.dims) if op.dims else ((1, 1), (0, 0))
         if types is None or x.rank != _IMAGE_RANK or w.rank != _IMAGE_RANK or not (x.is_row_major and w.is_row_major):
             return None
@@ -263,4 +263,4 @@ class _Recognition:
         sizes = images, channels, rows, columns, filters, window, strides[0], channels // each
         conv = ConvolutionProblem(*sizes, lhs, rhs, out)
         size = f"{images}x{channels}x{rows}x{columns}-{filters}x{each}x{window}x{window}s{strides[0]}"
-        return workloads.convolution_of(conv, types, size, "depthwise" if conv.groups > 1 else "convolution")
+        return convolutions.convolution_of(conv, types, size, "depthwise" if conv.groups > 1 else "convolution")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -128,22 +127,7 @@ def bench(
         target = target or "native"
     elif scaling:
         raise UsageError("'tlx bench paper' measures numbers of threads by --threads=1,2,4, not by --scaling")
-    given = {
-        "--sweep": sweep,
-        "--scaling": scaling,
-        "--peers": peers,
-        "--peers-path": peers_path,
-        "--json": report,
-        "--plot": plot,
-        "--compare": compare,
-        "--from": sources,
-        "--markdown": markdown,
-        "--save": folder,
-        "--tile": tile,
-        "--knobs": knobs,
-        "--tuned": tuned,
-    }
-    _check_options("sweep" if sweep and measured == "paper" else measured, given)
+    _check_options("sweep" if sweep and measured == "paper" else measured)
     if scaling:
         command.scale(selection, target, _counts("--scaling", scaling), rounds, click.echo)
         return
@@ -186,8 +170,10 @@ _UNUSED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 """For each kind of measurement, the options that it does not take."""
 
 
-def _check_options(measured: str, given: Mapping[str, object]) -> None:
+def _check_options(measured: str) -> None:
     """Refuse options that a kind of measurement does not take."""
+    context = click.get_current_context()
+    given = {option.opts[0]: context.params[option.name] for option in context.command.params if option.name}
     who, unused = _UNUSED[measured]
     for option in unused:
         if given[option]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Final
@@ -208,16 +208,22 @@ def original_column(text: str, name: str, translation: Module) -> StageText:
     at = 1 - (len(whole) - len(whole.lstrip("\n")))
     for item in translation.items:
         if isinstance(item, Function):
-            line = at + item.header.count("\n")
-            for block in item.blocks:
-                line += block.label.count("\n")
-                for instruction in block.instructions:
-                    line += instruction.lead.count("\n")
-                    if instruction.span is not None:
-                        keys.setdefault(line_of(instruction.span), set()).add(line)
-                    line += instruction.text.count("\n")
+            for number, line in _instruction_lines(item, at):
+                keys.setdefault(number, set()).add(line)
         at += str(item).count("\n")
     lines = [
         Line(line, tuple(sorted(keys.get(number, ())))) for number, line in enumerate(text.rstrip("\n").split("\n"), 1)
     ]
     return StageText(name, "source", [Section("", lines)])
+
+
+def _instruction_lines(function: Function, start: int) -> Iterator[tuple[int, int]]:
+    """For each instruction with a span: its line in the source, and in a text where the function starts at a line."""
+    line = start + function.header.count("\n")
+    for block in function.blocks:
+        line += block.label.count("\n")
+        for instruction in block.instructions:
+            line += instruction.lead.count("\n")
+            if instruction.span is not None:
+                yield line_of(instruction.span), line
+            line += instruction.text.count("\n")

@@ -2,7 +2,7 @@
 
 Verifier, builder methods, canonical names and declarations, the evaluator, the C header and the reference pages read
 `INTRINSICS`. A new intrinsic is a row in the file of its family, listed in `INTRINSICS`, and a rule in
-`tlx.lower.to_2d.rules`; docs/add_an_intrinsic.md adds one step by step.
+`tlx.lower.to_2d.rules`; docs/development/add_an_intrinsic.md adds one step by step.
 
 core         the classes of rows and operands, and typing rules that families share
 memory       `typeinfo`, `load`, `store`, `tovector`

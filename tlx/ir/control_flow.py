@@ -206,15 +206,14 @@ def natural_loops(flow: ControlFlow) -> list[NaturalLoop]:
     """All natural loops, outer ones first; back edges to the same header make one loop."""
     bodies: dict[str, set[str]] = {}
     for name in flow.order:
-        for target in flow.successors[name]:
-            if flow.dominates(target, name):
-                body = bodies.setdefault(target, {target})
-                stack = [name]
-                while stack:
-                    block = stack.pop()
-                    if block not in body and block in flow.dominators:
-                        body.add(block)
-                        stack.extend(flow.predecessors[block])
+        for target in (block for block in flow.successors[name] if flow.dominates(block, name)):
+            body = bodies.setdefault(target, {target})
+            stack = [name]
+            while stack:
+                block = stack.pop()
+                if block not in body and block in flow.dominators:
+                    body.add(block)
+                    stack.extend(flow.predecessors[block])
     return sorted((NaturalLoop(h, frozenset(b)) for h, b in bodies.items()), key=lambda lp: -len(lp.blocks))
 
 

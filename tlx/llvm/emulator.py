@@ -42,7 +42,6 @@ TABLE: Final = "tlx_functions"
 _DRIVER: Final = Path(__file__).with_name("emulator.c")
 _MATH: Final = Path(__file__).with_name("emulator_math.c")
 _MATH_OPTIONS: Final = ("-mcpu=hexagonv67", "-ffp-contract=off")
-_QEMU: Final = "10"
 _NO_LIBRARY: Final = "musl"
 _CLANGS: Final = ("clang-19", "clang")
 _LINKERS: Final = ("ld.lld-19", "ld.lld")

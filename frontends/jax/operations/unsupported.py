@@ -11,7 +11,6 @@ _TUPLE: Final = "tuples are not supported: export the function again with a newe
 _OLD: Final = "this operation is obsolete: export the function again with a newer JAX"
 _TOKENS: Final = "a compiled function has no side effects: move input and output out of it"
 _QUANTISED: Final = "quantised types are not supported: write scales and integers explicitly"
-_DEFINED: Final = "this operation is not supported: export the function with jax.export, which writes its definition"
 
 REFUSED: Final[dict[str, str]] = {
     "stablehlo.after_all": _TOKENS,

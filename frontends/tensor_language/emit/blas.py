@@ -45,7 +45,7 @@ tensors of known shape. An output with an unknown leading dimension is updated f
 If extents are unknown, the operands are dynamic tensors:
 
     if 1 <= M, N, K and all numbers fit i32 and there are at least `_SMALL` multiplications:
-        P^T = op(B)^T op(A)^T       on <vscale x 1 x T>, see docs/dynamic_shapes.md
+        P^T = op(B)^T op(A)^T       on <vscale x 1 x T>, see docs/ir/dynamic_shapes.md
         C := alpha P + beta C       a loop
     else:
         loops

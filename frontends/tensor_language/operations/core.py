@@ -295,11 +295,12 @@ def rules_of(package: str, returns: str = "None") -> Mapping[type[Instruction], 
     rules: dict[type[Instruction], Callable[..., Any]] = {}
     for info in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
         for rule in vars(import_module(info.name)).values():
-            if isfunction(rule) and rule.__module__ == info.name and not rule.__name__.startswith("_"):
-                for class_ in _classes_of(rule, returns):
-                    if class_ in rules:
-                        raise TypeError(f"{class_.__name__} has the rules {rules[class_]} and {rule}")
-                    rules[class_] = rule
+            if not isfunction(rule) or rule.__module__ != info.name or rule.__name__.startswith("_"):
+                continue
+            for class_ in _classes_of(rule, returns):
+                if class_ in rules:
+                    raise TypeError(f"{class_.__name__} has the rules {rules[class_]} and {rule}")
+                rules[class_] = rule
     return rules
 
 

@@ -11,7 +11,7 @@ import tlx
 from tests.semantics.contraction.decisions import drawn_decisions, names_of, stage1, with_costs
 from tests.semantics.contraction.programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.to_2d.contract import check_contract, poisoned
-from tests.tools import quick, require_processor
+from tests.support.tools import quick, require_processor
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module

@@ -14,7 +14,7 @@ import tlx
 from tests.semantics.contraction.decisions import with_costs
 from tests.semantics.to_2d.contract import check_contract, poisoned
 from tests.semantics.to_2d.random.writer import ints
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.evaluate import Machine
 from tlx.intrinsics.convolution import Windows, dilated
 from tlx.intrinsics.numpy_types import Array

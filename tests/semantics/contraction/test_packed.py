@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.remarks import remarks_of
-from tests.tools import quick_by_target
+from tests.support.remarks import remarks_of
+from tests.support.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options

@@ -13,7 +13,7 @@ import pytest
 import tlx
 from tests.semantics.contraction.decisions import FREE_COPIES, drawn_decisions, stage1, with_costs
 from tests.semantics.to_2d.contract import check_contract
-from tests.tools import quick_by_target, require_processor
+from tests.support.tools import quick_by_target, require_processor
 from tlx.api.validation import validate
 from tlx.target.target import Target
 

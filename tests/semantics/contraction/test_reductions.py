@@ -15,7 +15,7 @@ from tests.semantics.contraction.decisions import drawn_decisions, stage1
 from tests.semantics.contraction.programs import Program, contraction, convolution
 from tests.semantics.to_2d.contract import check_contract
 from tests.semantics.to_2d.random.writer import DTYPES, ints
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 import tlx
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.api.validation import validate
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks

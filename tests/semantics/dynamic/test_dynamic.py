@@ -17,7 +17,7 @@ from tests.semantics.dynamic.control_flow import FLOW
 from tests.semantics.dynamic.elementwise import ELEMENTS
 from tests.semantics.dynamic.products import PRODUCTS
 from tests.semantics.dynamic.programs import Program
-from tests.tools import quick, require_processor
+from tests.support.tools import quick, require_processor
 from tlx.api.compiler import CompiledModule
 from tlx.api.validation import StageRecorder
 from tlx.diagnostics import EvaluationError

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import HANG_S, require, require_processor
+from tests.support.tools import HANG_S, require, require_processor
 from tlx.frontends.c_header import include_dir
 from tlx.lower import pipeline
 

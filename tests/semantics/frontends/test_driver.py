@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import HANG_S, quick, require
+from tests.support.tools import HANG_S, quick, require
 
 COMMANDS: Final = Path(sys.executable).parent
 EXAMPLES: Final = Path(__file__).parents[3] / "examples"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.semantics.frontends.test_driver import KERNEL, MAIN, folder, run
-from tests.tools import require, require_openmp, require_processor
+from tests.support.tools import require, require_openmp, require_processor
 
 __all__ = ["folder"]  # the fixture
 _SOURCES: Final = 6

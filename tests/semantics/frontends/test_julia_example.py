@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import HANG_S, quick, require, require_processor
+from tests.support.tools import HANG_S, quick, require, require_processor
 
 _SOURCE: Final = Path(__file__).parents[3] / "examples" / "julia" / "TLX.jl" / "src"
 _NUMBERS: Final = {"float": "f4", "double": "f8", "half": "f2"}

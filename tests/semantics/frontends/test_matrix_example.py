@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import HANG_S, require, require_processor
+from tests.support.tools import HANG_S, require, require_processor
 from tlx.lower import pipeline
 
 SOURCE: Final = Path(__file__).parents[3] / "examples" / "matrix" / "matrix.c"

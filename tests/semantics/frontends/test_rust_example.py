@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import HANG_S, quick, require
+from tests.support.tools import HANG_S, quick, require
 
 _EXAMPLE: Final = Path(__file__).parents[3] / "examples" / "rust"
 _KEYS: Final = {"cargo:rustc-link-search": "-L", "cargo:rustc-link-lib": "-l"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import HANG_S, missing, require
+from tests.support.tools import HANG_S, missing, require
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text

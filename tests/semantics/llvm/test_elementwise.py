@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.semantics.llvm import elementwise_programs as programs
-from tests.tools import HANG_S, require
+from tests.support.tools import HANG_S, require
 from tlx.lower import pipeline
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS
 from tlx.lower.options import Options

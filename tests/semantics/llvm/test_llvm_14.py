@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.tools import HANG_S, require
+from tests.support.tools import HANG_S, require
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse, parse_fully

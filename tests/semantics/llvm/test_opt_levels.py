@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import require_processor
+from tests.support.tools import require_processor
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT
 from tlx.llvm.codegen import emit_code

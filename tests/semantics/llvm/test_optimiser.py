@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from tests.semantics.programs.harness import EMULATED, RUN_ONLY, Job, check
-from tests.tools import quick, require
+from tests.support.tools import quick, require
 from tlx.api.validation import StageRecorder, compare_stages
 from tlx.diagnostics import TlxError
 from tlx.fuzz.generation.programs import canonical

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require, require_processor
+from tests.support.tools import require, require_processor
 
 TOOL = Path(__file__).parents[3] / "tools" / "sanitize.py"
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.emulation import Machine
-from tests.small_floats import DTYPES, FORMATS, Array, edges, narrowed, short_names, widened, with_declarations
-from tests.tools import HANG_S, require
+from tests.support.emulation import Machine
+from tests.support.small_floats import DTYPES, FORMATS, Array, edges, narrowed, short_names, widened, with_declarations
+from tests.support.tools import HANG_S, require
 from tlx.diagnostics import Source, VerifyError
 from tlx.evaluate import evaluate
 from tlx.intrinsics.small_floats import E4M3, E5M2, SmallFloat

@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.dynamic.programs import Program
 from tests.semantics.dynamic.test_dynamic import PROGRAMS, arguments, compare, expected
+from tests.support.emulation import Machine
 from tlx.api.compiler import FunctionNamespace
 from tlx.api.emulation import EmulatedModule
 from tlx.diagnostics import TlxError
@@ -118,7 +118,7 @@ class Example:
     @property
     def text(self) -> str:
         """The program."""
-        text = (EXAMPLES / self.file).read_text(encoding="utf-8")
+        text = (EXAMPLES / "ir" / self.file).read_text(encoding="utf-8")
         return re.sub(r"\b\d+\b", lambda number: self.changes.get(number[0], number[0]), text)
 
     @property

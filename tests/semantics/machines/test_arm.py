@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines import programs
-from tests.tools import quick
+from tests.support.emulation import Machine
+from tests.support.tools import quick
 from tlx.evaluate import evaluate
 from tlx.evaluate.values import BFLOAT16
 from tlx.ir.parser.module import parse

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines.test_hexagon import HVX
-from tests.tools import quick
+from tests.support.emulation import Machine
+from tests.support.tools import quick
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import evaluate
 from tlx.evaluate.values import BFLOAT16

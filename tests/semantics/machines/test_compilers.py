@@ -10,9 +10,9 @@ from warnings import catch_warnings
 
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines import programs, test_arm, test_hexagon, test_mma, test_power, test_riscv, test_sme
-from tests.tools import quick
+from tests.support.emulation import Machine
+from tests.support.tools import quick
 from tlx.diagnostics import LoweringError, TlxWarning, recorded_warnings
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text

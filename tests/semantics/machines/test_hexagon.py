@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines import programs
-from tests.tools import quick
+from tests.support.emulation import Machine
+from tests.support.tools import quick
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
 from tlx.lower.pipeline import lower_text

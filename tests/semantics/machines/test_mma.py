@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines import programs
+from tests.support.emulation import Machine
 
 MMA: Final = Machine("mma", "qemu-ppc64le -one-insn-per-tb -cpu power10")
 INSTRUCTIONS: Final = ("xvf32gerpp", "xvf64gerpp", "xvbf16ger2pp", "xvf16ger2pp", "xvi8ger4pp")

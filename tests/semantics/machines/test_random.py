@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.emulation import GENERIC, Machine
-from tests.tools import quick
+from tests.support.emulation import GENERIC, Machine
+from tests.support.tools import quick
 from tlx.fuzz.campaign import MIXED_PROFILES, check_on
 from tlx.fuzz.worker import Request
 from tlx.fuzz.worker_pool import Worker

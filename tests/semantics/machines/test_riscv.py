@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines import programs
-from tests.tools import quick
+from tests.support.emulation import Machine
+from tests.support.tools import quick
 
 _HALF = ("+zvfhmin",)
 RVV, RVV256, RVV512 = (

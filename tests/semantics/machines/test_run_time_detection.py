@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.emulation import Machine
+from tests.support.emulation import Machine
 from tlx.diagnostics import UsageError
 from tlx.ir.parser.module import parse
 from tlx.legalize.riscv.host import READ_LENGTH

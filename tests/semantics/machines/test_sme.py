@@ -10,9 +10,9 @@ import re
 import numpy as np
 import pytest
 
-from tests.emulation import Machine
 from tests.semantics.machines import programs
-from tests.tools import quick
+from tests.support.emulation import Machine
+from tests.support.tools import quick
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options

@@ -1,6 +1,6 @@
 """Code for SME needs no SVE outside of streaming mode, as processors with SME but without SVE (Apple M4) require.
 
-QEMU has no such processor, so machine code is disassembled: see `tests.streaming_mode`.
+QEMU has no such processor, so machine code is disassembled: see `tests.support.streaming_mode`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import pytest
 
 from tests.semantics.dynamic.test_dynamic import PROGRAMS
 from tests.semantics.machines import programs
-from tests.streaming_mode import StreamingModeReport, check_streaming_mode
-from tests.tools import quick, require
+from tests.support.streaming_mode import StreamingModeReport, check_streaming_mode
+from tests.support.tools import quick, require
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import Options, Threads
 from tlx.lower.pipeline import lower_text

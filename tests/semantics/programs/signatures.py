@@ -19,7 +19,6 @@ from tlx.ir.abi import C_CALLABLE_CONVENTIONS
 from tlx.ir.types import FloatType, IntType
 from tlx.target.host import cpu_flags, has_feature
 
-SLOT: Final = 64
 INTEGERS: Final = ("i1", "i8", "i16", "i32", "i64")
 FEATURES: Final = ("avx", "avx2", "avx512f")
 EXTENSIONS: Final = ("", "zeroext", "signext", "inreg", "inreg zeroext", "noundef signext")

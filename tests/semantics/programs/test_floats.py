@@ -10,7 +10,7 @@ import pytest
 import tlx
 from tests.semantics.machines.programs import check_half
 from tests.semantics.programs.floats import TYPES, Product, products
-from tests.tools import require_processor
+from tests.support.tools import require_processor
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.semantics.programs.harness import EMULATED, RUN_ONLY, Job, check
-from tests.tools import quick, require_processor
+from tests.support.tools import quick, require_processor
 
 VECTORS = ("generic", "avx2", "avx512")
 JOBS = [

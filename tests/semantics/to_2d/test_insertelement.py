@@ -6,7 +6,7 @@ import pytest
 
 from tests.semantics.programs.harness import Job, check
 from tests.semantics.to_2d.cases import numbers, same
-from tests.tools import require_processor
+from tests.support.tools import require_processor
 from tlx.api.validation import validate
 
 LOOP = """

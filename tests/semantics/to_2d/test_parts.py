@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.semantics.to_2d.loops import DENSE, carried_loop
-from tests.tools import quick_by_target
+from tests.semantics.to_2d.loops.programs import DENSE, carried_loop
+from tests.support.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.graph import Graph, Value
 from tlx.ir.parser.module import parse

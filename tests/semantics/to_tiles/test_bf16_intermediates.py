@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick, quick_by_target, require_processor
+from tests.support.tools import quick, quick_by_target, require_processor
 from tlx.evaluate import evaluate
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse

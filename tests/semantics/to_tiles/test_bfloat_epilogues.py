@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.tools import require_processor
+from tests.support.tools import require_processor
 from tlx.graph import Graph, Value
 from tlx.lower.pipeline import lower
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import quick_by_target
+from tests.support.tools import quick_by_target
 from tlx.api.validation import validate
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import FixedKnobs, Knobs

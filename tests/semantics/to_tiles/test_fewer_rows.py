@@ -8,7 +8,7 @@ import pytest
 
 import tlx
 from tests.semantics.to_tiles.test_knobs import check_product
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.lower.knobs import FixedKnobs, Knobs
 from tlx.lower.options import Options
 from tlx.tuning.product import parse_product

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.api.validation import validate
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.api.validation import validate
 from tlx.evaluate import evaluate
 from tlx.intrinsics.numpy_types import Array

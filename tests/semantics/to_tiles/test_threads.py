@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import HANG_S, quick, require, require_processor
+from tests.support.tools import HANG_S, quick, require, require_processor
 from tlx.diagnostics import TlxError
 from tlx.fuzz.campaign import check_on
 from tlx.fuzz.check import check_program

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import require_processor
+from tests.support.tools import require_processor
 from tlx.evaluate import Machine
 from tlx.evaluate.teams import ThreadTeam
 from tlx.graph import Graph, Value

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import HANG_S
+from tests.support.tools import HANG_S
 from tlx.api.cache import DiskCache, default_directory, size_limit
 from tlx.api.cache_key import cache_key
 from tlx.diagnostics import TlxError, TlxWarning, UsageError
@@ -35,7 +35,7 @@ from tlx.target.target import Detection, Target
 from tlx.tuning.database import Database, EntryKey, TunedKnobs
 from tlx.tuning.knobs_file import parse_knobs_file
 
-PRODUCT: Final = Path(__file__).parents[3].joinpath("examples", "matmul.ll").read_text(encoding="utf-8")
+PRODUCT: Final = Path(__file__).parents[3].joinpath("examples/ir/matmul.ll").read_text(encoding="utf-8")
 ANSWER: Final = """
 define i32 @answer(ptr %x) {
   %v = load i32, ptr %x

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tests.emulation import Machine, on_generic_machines
+from tests.support.emulation import Machine, on_generic_machines
 from tlx.api.arguments import ArgumentError
 from tlx.api.emulation import compile_emulated
 from tlx.api.signatures import Parameter, Prototype

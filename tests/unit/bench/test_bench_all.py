@@ -1,4 +1,4 @@
-"""`tools/bench_all.py`: what it runs and what it says is missing; what runs here measures nothing."""
+"""`tools/measure/bench_all.py`: what it runs and what it says is missing; what runs here measures nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tlx.bench import report, workloads
 
-SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "bench_all.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "tools/measure/bench_all.py"
 
 PROGRAM = """
 import json, sys

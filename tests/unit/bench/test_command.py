@@ -17,9 +17,10 @@ from unittest.mock import Mock
 import pytest
 
 from tests.unit.bench.expected import expected, nothing
-from tlx.bench import command, measure, peaks, plot, report, user_workload, workloads
+from tlx.bench import command, measure, peaks, plot, report, user_workload
 from tlx.bench.peaks import Peak, peak
 from tlx.bench.peers.base import Attempt
+from tlx.bench.workloads import products
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import FixedKnobs, KnobOrigin, parse_knobs
@@ -39,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[3]
 GENERIC = "generic"
 
 
-MLP = str(ROOT / "examples" / "mlp.ll")
+MLP = str(ROOT / "examples/ir/mlp.ll")
 
 
 class Copier:
@@ -64,7 +65,7 @@ class Copier:
 @pytest.fixture(scope="module")
 def cell() -> measure.Cell:
     peers = [Copier("fine", right=True), Copier("wrong", right=False)]
-    return measure.Bench(find_target(GENERIC), peers, rounds=3).measure(workloads.product("f32", 4, 5, 6))
+    return measure.Bench(find_target(GENERIC), peers, rounds=3).measure(products.product("f32", 4, 5, 6))
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +247,7 @@ def test_a_function_of_the_user() -> None:
         ("bias", "f32", False),
         ("y", "bf16", True),
     ]
-    assert user_workload.user_workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
+    assert user_workload.user_workload(str(ROOT / "examples/ir/int8.ll"), "int8", {}).peak == (U8, S8, S32)
 
 
 @pytest.mark.parametrize(("target", "instruction"), [("amx+amx-fp16", "tdpfp16ps"), ("amx", "multiply-add of float")])
@@ -266,7 +267,7 @@ def test_the_peak_is_the_faster_of_dot_products_and_multiply_adds(monkeypatch: p
     monkeypatch.setattr(peaks, "contestant", untimed)
     monkeypatch.setattr(measure, "rate", attrgetter("seconds_estimate"))
     bench = measure.Bench(find_target("avx512"), [], rounds=1)
-    work = workloads.product("bf16", 512, 512, 512)
+    work = products.product("bf16", 512, 512, 512)
     loop, instruction = bench.limit(work)
     assert instruction == "multiply-add of float"
     assert bench.share_of_limit(work, "fma", loop, Rates((1.0,))) == 1.0
@@ -335,13 +336,13 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_knobs_reach_the_kernels() -> None:
     answers = FixedKnobs(parse_knobs("tile=99x96", KnobOrigin("from --tile")))
     bench = measure.Bench(find_target(GENERIC), [], rounds=1, knobs=answers)
-    assert "tile 99x96 needs" in bench.measure(workloads.product("f32", 4, 5, 6)).error
+    assert "tile 99x96 needs" in bench.measure(products.product("f32", 4, 5, 6)).error
 
 
 @pytest.mark.parametrize("types", ["f32", "bf16"])
 def test_prepared_weights_are_packed_before_the_timing(types: str) -> None:
     cell = measure.Bench(find_target(GENERIC), [], rounds=1).measure(
-        workloads.product(types, 1, 2048, 128, prepared=True)
+        products.product(types, 1, 2048, 128, prepared=True)
     )
     assert not cell.error
     assert measure.OURS in cell.rates
@@ -374,7 +375,7 @@ def test_slow_variants_of_a_peer_run_once(monkeypatch: pytest.MonkeyPatch) -> No
     clock = [0]
     monkeypatch.setattr(time, "thread_time_ns", lambda: clock[0])
     timing.use_clock(1)
-    work = workloads.product("f32", 4, 5, 6)
+    work = products.product("f32", 4, 5, 6)
     peer = Slow((1.0, 0.5, 2.0), clock)
     arrays = work.arrays()
     actual = measure.correct_attempts(peer, work, arrays, expected(work, arrays), 1.0, {})
@@ -387,7 +388,7 @@ def test_slow_variants_of_a_peer_run_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_wrong_code_is_not_measured() -> None:
-    work = workloads.product("f32", 4, 5, 6)
+    work = products.product("f32", 4, 5, 6)
 
     def other(arrays: dict[str, Array]) -> ElementwiseCheck:
         right = expected(work, arrays)
@@ -418,11 +419,11 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
         return 2.0 if loop.operations == work.operations else 3.0
 
     monkeypatch.setattr(measure, "rate", speed)
-    bench, work = measure.Bench(find_target(GENERIC), [], rounds=1), workloads.product("f32", 4, 5, 6)
+    bench, work = measure.Bench(find_target(GENERIC), [], rounds=1), products.product("f32", 4, 5, 6)
     memory, _ = bench.limit(work)
     assert memory.operations == work.operations
     assert bench.share_of_limit(work, "fma", memory, Rates((2.0, 2.0, 4.0))) == 1.5
-    large = workloads.product("f32", 512, 512, 512)
+    large = products.product("f32", 512, 512, 512)
     loop, _ = bench.limit(large)
     assert bench.share_of_limit(large, "fma", loop, Rates((2.0,))) == 1.0
 
@@ -440,6 +441,6 @@ def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
     monkeypatch.setattr(peaks, "contestant", untimed)
     monkeypatch.setattr(measure, "rate", attrgetter("seconds_estimate"))
     bench = measure.Bench(find_target("amx"), [], rounds=1)
-    work = workloads.product("bf16", 512, 512, 512)
+    work = products.product("bf16", 512, 512, 512)
     loop, _ = bench.limit(work)
     assert bench.share_of_limit(work, unit, loop, Rates((15.0, 16.0, 16.0))) == of_tiles

@@ -1,4 +1,4 @@
-"""`tools/hide_avx512.c`: programs that ask CPUID see no AVX-512."""
+"""`tools/measure/hide_avx512.c`: programs that ask CPUID see no AVX-512."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[3] / "tools/hide_avx512.c"
+SOURCE = Path(__file__).parents[3] / "tools/measure/hide_avx512.c"
 PROGRAM = """#include <stdio.h>
 int main(void) {
   __builtin_cpu_init();

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tests.unit.bench.torch_stand_in import Torch
 from tlx.bench import command, report
 from tlx.bench.models import tables

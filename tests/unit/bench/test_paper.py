@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tests.tools import require
+from tests.support.tools import require
 from tests.unit.bench.expected import expected
 from tlx.api.compiler import compile as compile_module
 from tlx.bench.paper import command, plots, sweep, tables, workloads

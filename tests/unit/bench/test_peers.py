@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tests.unit.bench.expected import expected, nothing
-from tlx.bench import workloads
 from tlx.bench.peers import base, clang, libxsmm
 from tlx.bench.peers.base import LibraryPaths
+from tlx.bench.workloads import elementwise, products
 from tlx.diagnostics import UsageError
 from tlx.tuning.workload import Workload
 
@@ -36,9 +36,9 @@ def test_libxsmms_row_blocks_divide_the_rows(m: int) -> None:
 
 def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("clang-19")
-    work = workloads.product("f32", 4, 5, 6)
-    reduction = workloads.of_rows("rowsum", "bf16", 4, 5)
-    assert clang.build([work, reduction, workloads.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
+    work = products.product("f32", 4, 5, 6)
+    reduction = elementwise.of_rows("rowsum", "bf16", 4, 5)
+    assert clang.build([work, reduction, products.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
     monkeypatch.setattr("shutil.which", nothing)
     peers, absent = base.find_peers(["clang", "matrix"], LibraryPaths((tmp_path,)))
     assert not absent
@@ -49,7 +49,7 @@ def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.M
         arrays["c"][...] = 0
         attempt.repeat(1)
         work.check(arrays["c"], expected(work, arrays), peer.name)
-        assert not list(peer.attempts(workloads.product("f32", 4, 5, 7), arrays))
+        assert not list(peer.attempts(products.product("f32", 4, 5, 7), arrays))
 
 
 @pytest.mark.parametrize("types", ["f32", "bf16"])
@@ -58,13 +58,15 @@ def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
     """Of 203 elements and of 72 columns, which are no multiples of what is done at once."""
     require("clang-19")
     rows = function.startswith("row")
-    work = workloads.of_rows(function, types, 5, 72) if rows else workloads.pointwise(function, types, 203)
+    work = elementwise.of_rows(function, types, 5, 72) if rows else elementwise.pointwise(function, types, 203)
     (attempt,) = clang.load_loops(LibraryPaths(())).attempts(work, arrays := work.arrays())
     attempt.repeat(1)
     work.check(arrays["y"], expected(work, arrays), "clang")
 
 
-@pytest.mark.parametrize("work", [workloads.pointwise("tanh", "f32", 16), workloads.of_rows("softmax", "bf16", 2, 16)])
+@pytest.mark.parametrize(
+    "work", [elementwise.pointwise("tanh", "f32", 16), elementwise.of_rows("softmax", "bf16", 2, 16)]
+)
 def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> None:
     require("clang-19")
     assert clang.build([work], tmp_path, "x86-64-v4") == 0

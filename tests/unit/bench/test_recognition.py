@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from tlx.bench import workloads
 from tlx.bench.user_workload import user_workload
+from tlx.bench.workloads import convolutions, elementwise, products
 from tlx.tuning.workload import Workload
 
 RECOGNISED = (
-    *(workloads.product("f32", 8, 16, 32, columns) for columns in ("", "a", "b", "ab")),
-    workloads.product("bf16", 8, 16, 32, vnni=True),
-    workloads.product("bf16->bf16", 8, 16, 32),
-    workloads.product("u8s8", 8, 16, 32),
-    workloads.product("f64", 8, 16, 32, accumulates=True),
-    workloads.batch("f32", 5, (4, 8, 16)),
-    workloads.batch("bf16", 5, (4, 8, 16), reduced=True),
-    workloads.batch("bf16", 5, (4, 8, 16), reduced=True, vnni=True, accumulates=True),
-    workloads.convolution("f32", 4, 8, 6, 3, 1),
-    workloads.convolution("bf16", 4, 4, 6, 3, 1, groups=4),
+    *(products.product("f32", 8, 16, 32, columns) for columns in ("", "a", "b", "ab")),
+    products.product("bf16", 8, 16, 32, vnni=True),
+    products.product("bf16->bf16", 8, 16, 32),
+    products.product("u8s8", 8, 16, 32),
+    products.product("f64", 8, 16, 32, accumulates=True),
+    products.batch("f32", 5, (4, 8, 16)),
+    products.batch("bf16", 5, (4, 8, 16), reduced=True),
+    products.batch("bf16", 5, (4, 8, 16), reduced=True, vnni=True, accumulates=True),
+    convolutions.convolution("f32", 4, 8, 6, 3, 1),
+    convolutions.convolution("bf16", 4, 4, 6, 3, 1, groups=4),
 )
 OTHERS = (
-    workloads.product("f32", 8, 16, 32, "c"),
-    workloads.layer("f32", 8, 16, 32),
-    workloads.pointwise("add", "f32", 1024),
-    workloads.of_rows("softmax", "f32", 4, 32),
+    products.product("f32", 8, 16, 32, "c"),
+    products.layer("f32", 8, 16, 32),
+    elementwise.pointwise("add", "f32", 1024),
+    elementwise.of_rows("softmax", "f32", 4, 32),
 )
 ACCUMULATING = """define void @f(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
   %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 8, i32 4>, <2 x i32> <i32 0, i32 1>,

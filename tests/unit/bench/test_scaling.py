@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.tools import require_openmp
+from tests.support.tools import require_openmp
 from tlx.bench import peaks, scaling, workloads
 from tlx.bench.peaks import Peak
 from tlx.bench.scaling import combined_gain, distinct_cores_first, gain

@@ -7,6 +7,7 @@ import pytest
 
 from tlx.api.compiler import compile as compile_module
 from tlx.bench import workloads
+from tlx.bench.workloads import convolutions, elementwise, products
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
@@ -19,19 +20,19 @@ from tlx.tuning.timing import NativeCall, call_loop, function_address
 from tlx.tuning.workload import BF16, ElementwiseCheck, FreivaldsCheck, Workload, WrongResultError
 
 TINY = [
-    *[workloads.product(name, 5, 7, 6) for name in workloads.TYPES],
-    *[workloads.product(name, 5, 7, 8, vnni=True) for name in ("bf16", "s8", "u8s8")],
-    *[workloads.product("f32", 5, 7, 6, columns=columns) for columns in ("a", "b", "c", "ab", "abc")],
-    workloads.layer("f32", 5, 7, 6),
-    workloads.layer("bf16", 5, 7, 6),
-    workloads.layer("bf16", 5, 7, 6, vnni=True),
-    *[workloads.batch(name, 3, (4, 4, 4)) for name in ("f32", "f64", "bf16")],
-    *[workloads.batch(name, 3, (4, 4, 4), reduced=True) for name in ("f32", "bf16", "s8")],
-    workloads.fused(3),
-    *[workloads.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
-    workloads.convolution("f32", 4, 4, 6, 3, 1, 4, row="depthwise"),
-    *[workloads.pointwise(function, types, 37) for function in workloads.INPUTS for types in ("f32", "bf16")],
-    *[workloads.of_rows(function, types, 3, 19) for function in workloads.ROWS for types in ("f32", "bf16")],
+    *[products.product(name, 5, 7, 6) for name in products.TYPES],
+    *[products.product(name, 5, 7, 8, vnni=True) for name in ("bf16", "s8", "u8s8")],
+    *[products.product("f32", 5, 7, 6, columns=columns) for columns in ("a", "b", "c", "ab", "abc")],
+    products.layer("f32", 5, 7, 6),
+    products.layer("bf16", 5, 7, 6),
+    products.layer("bf16", 5, 7, 6, vnni=True),
+    *[products.batch(name, 3, (4, 4, 4)) for name in ("f32", "f64", "bf16")],
+    *[products.batch(name, 3, (4, 4, 4), reduced=True) for name in ("f32", "bf16", "s8")],
+    products.fused(3),
+    *[convolutions.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
+    convolutions.convolution("f32", 4, 4, 6, 3, 1, 4, row="depthwise"),
+    *[elementwise.pointwise(function, types, 37) for function in elementwise.INPUTS for types in ("f32", "bf16")],
+    *[elementwise.of_rows(function, types, 3, 19) for function in elementwise.ROWS for types in ("f32", "bf16")],
 ]
 MATRIX = [name for name, target in targets().items() if target.matrix is not None]
 HERE = [name for name, target in targets().items() if name not in MATRIX and not missing_features(target, cpu_flags())]
@@ -72,7 +73,7 @@ def test_results_are_right(work: Workload) -> None:
 def test_remarks_name_the_instruction(types: str, size: int, target: str, unit: str) -> None:
     remarks = Remarks()
     options = Options(remarks=remarks, cpu="sapphirerapids")
-    lower(parse(workloads.product(types, size, size, size).text()), target, options=options)
+    lower(parse(products.product(types, size, size, size).text()), target, options=options)
     (prediction,) = [remark.prediction for remark in remarks if remark.prediction is not None]
     assert prediction.unit == unit
     assert 0 < prediction.share <= 1
@@ -109,7 +110,7 @@ def test_choosing() -> None:
 
 @pytest.mark.parametrize("types", ["f32", "bf16->bf16", "s8"])
 def test_a_wrong_element_is_detected(types: str) -> None:
-    work = workloads.product(types, 5, 7, 6)
+    work = products.product(types, 5, 7, 6)
     arrays = work.arrays()
     truth = expected(work, arrays)
     right = work.output.element.narrow(truth.values)
@@ -123,10 +124,10 @@ def test_a_wrong_element_is_detected(types: str) -> None:
 @pytest.mark.parametrize("columns", ["", "a", "b", "c"])
 @pytest.mark.parametrize("types", ["f32", "s8"])
 def test_probes_detect_a_wrong_element(types: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = workloads.product(types, 60, 40, 50, columns=columns)
+    work = products.product(types, 60, 40, 50, columns=columns)
     arrays = work.arrays()
     right = work.output.element.narrow(expected(work, arrays).values)
-    monkeypatch.setattr(workloads, "PROBED_OPERATIONS", 1)
+    monkeypatch.setattr(products, "PROBED_OPERATIONS", 1)
     assert work.expected is not None
     truth = work.expected(arrays)
     assert isinstance(truth, FreivaldsCheck)
@@ -141,7 +142,7 @@ def test_probes_detect_a_wrong_element(types: str, columns: str, monkeypatch: py
 
 
 def test_nan_is_wrong() -> None:
-    work = workloads.product("f32", 2, 2, 2)
+    work = products.product("f32", 2, 2, 2)
     values = np.full((2, 2), np.nan, np.float32)
     with pytest.raises(WrongResultError):
         work.check(values, ElementwiseCheck(np.ones((2, 2)), np.ones((2, 2))), "nobody")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 
 jax: Any = require_module("jax")
 

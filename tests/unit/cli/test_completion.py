@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import HANG_S, find
+from tests.support.tools import HANG_S, find
 
 BIN: Final = Path(sys.executable).parent
 

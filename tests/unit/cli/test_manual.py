@@ -11,7 +11,7 @@ from typing import Final
 import click
 import pytest
 
-from tests.tools import find
+from tests.support.tools import find
 from tlx.cli.group import group
 
 ROOT: Final = Path(__file__).parents[3]

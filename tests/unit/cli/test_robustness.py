@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import HANG_S, quick
+from tests.support.tools import HANG_S, quick
 from tlx.api import files
 from tlx.diagnostics import UsageError
 
 _EXAMPLES: Final = Path(__file__).parents[3] / "examples"
-_LOWER: Final = (str(Path(sys.executable).parent / "tlx-lower"), str(_EXAMPLES / "mlp.ll"))
+_LOWER: Final = (str(Path(sys.executable).parent / "tlx-lower"), str(_EXAMPLES / "ir/mlp.ll"))
 _OLD: Final = "; the old file\n"
 _WRITES: Final = """
 import os, sys

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.tools import require
+from tests.support.tools import require
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 

@@ -69,5 +69,5 @@ def report_of(text: str, target: str = TARGET, name: str = "program.ll") -> Repo
     return collect(text, name, target, Options())
 
 
-def page_of(text: str, target: str = TARGET, name: str = "program.ll") -> str:
-    return page(report_of(text, target, name), MachineCode({}, {}))
+def page_of(text: str, name: str = "program.ll") -> str:
+    return page(report_of(text, TARGET, name), MachineCode({}, {}))

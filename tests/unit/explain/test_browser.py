@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Page, browser, require_chromium
+from tests.support.browser import Page, browser, require_chromium
 from tests.unit.explain.programs import LAYER, PRODUCT, SOFTMAX, SUM, page_of
 
 require_chromium()

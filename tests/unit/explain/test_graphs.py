@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.cli.group import group
 from tlx.graph import Graph
 

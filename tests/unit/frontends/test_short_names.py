@@ -9,7 +9,7 @@ from importlib import import_module, reload
 import pytest
 
 import tlx
-from tests.tools import HANG_S
+from tests.support.tools import HANG_S
 
 
 @pytest.mark.parametrize("name", ["matrix", "c_header", "tensor_language"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tools import child_processes, kill
+from tests.support.tools import child_processes, kill
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
 from tlx.fuzz.campaign import CampaignPlan, CampaignReport, check_on, file_text, fuzz, request_of

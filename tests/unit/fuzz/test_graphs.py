@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tools import quick, require_module, runs
+from tests.support.tools import quick, require_module, runs
 from tlx.diagnostics import UsageError
 from tlx.fuzz import campaign
 from tlx.fuzz.campaign import check_on, file_text, request_of

@@ -84,9 +84,9 @@ def example(text: str) -> str:
 
 
 def test_reference_pages_are_up_to_date() -> None:
-    folder = ROOT / "docs" / "reference"
+    folder = ROOT / "docs/ir/intrinsics"
     written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
-    assert written == reference.pages(), "run: python -m tlx.intrinsics.reference docs/reference"
+    assert written == reference.pages(), "run: python -m tlx.intrinsics.reference docs/ir/intrinsics"
 
 
 def test_reference_is_written(tmp_path: Any) -> None:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.tools import HANG_S, missing
+from tests.support.tools import HANG_S, missing
 from tlx.llvm import openmp
 
 

@@ -24,14 +24,14 @@ _LIT = Path(__file__).parents[2] / "lit" / "lower"
     [
         "dynamic/memory.ll",
         "dynamic/product.ll",
-        "to_2d/convolution.ll",
-        "to_2d/convolution_im2col.ll",
-        "to_2d/contract.ll",
-        "to_2d/matmul_batch.ll",
+        "to_2d/convolution/convolution.ll",
+        "to_2d/convolution/im2col.ll",
+        "to_2d/contraction/contract.ll",
+        "to_2d/contraction/matmul_batch.ll",
         "to_2d/loop_fusion.ll",
-        "to_tiles/constant_arguments.ll",
-        "to_tiles/epilogue.ll",
-        "to_tiles/matrix_prefetch_a.ll",
+        "to_tiles/packing/constant_arguments.ll",
+        "to_tiles/epilogue/epilogue.ll",
+        "to_tiles/matrix_units/prefetch_a.ll",
     ],
 )
 def test_a_lowered_module_is_freed(name: str, target: str) -> None:
@@ -50,7 +50,7 @@ def test_a_lowered_module_is_freed(name: str, target: str) -> None:
 
 
 def test_an_analysed_module_is_freed() -> None:
-    module = parse((_LIT / "to_2d/matmul.ll").read_text())
+    module = parse((_LIT / "to_2d/contraction/matmul.ll").read_text())
     gc.collect()
     gc.disable()
     try:

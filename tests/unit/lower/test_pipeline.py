@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tlx.bench import workloads
+from tlx.bench.workloads import convolutions
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import parse
@@ -99,7 +99,7 @@ def test_the_output_of_a_stage_can_be_lowered(stage: str) -> None:
 @pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
 def test_two_runs_give_the_same_as_one(stage: str) -> None:
     """The second run recognises rows that the first one interleaved in strips; a program's own are not."""
-    text = workloads.convolution("bf16", 64, 64, 8, 3, 1).text()
+    text = convolutions.convolution("bf16", 64, 64, 8, 3, 1).text()
     halfway = lower_text(text, target="amx", options=Options(stop_after=stage, verify_each=False))
     once, twice = (
         lower_text(source, target="amx", options=Options(start_after=start, verify_each=False))
@@ -110,7 +110,7 @@ def test_two_runs_give_the_same_as_one(stage: str) -> None:
 
 def test_metadata_of_loops_disappears_in_the_second_run() -> None:
     """The loop over a batch of products that are not worth threads: it calls a kernel, and no tensor operations."""
-    text = (Path(__file__).parents[3] / "examples" / "matmul.ll").read_text()
+    text = (Path(__file__).parents[3] / "examples/ir/matmul.ll").read_text()
     serial = Options(threads="openmp", thread_cycles=10**9)
     halfway = lower_text(text, target="avx2", options=replace(serial, stop_after="to-tiles"))
     assert "!tlx.independent" in halfway

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import HANG_S
+from tests.support.tools import HANG_S
 from tlx.diagnostics import UsageError
 from tlx.ir.builder import Builder
 from tlx.ir.values import Value

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools import HANG_S
+from tests.support.tools import HANG_S
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import KnobQuery
 from tlx.tuning.database import Database

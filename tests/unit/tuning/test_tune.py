@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import HANG_S, child_processes, kill, require_openmp
+from tests.support.tools import HANG_S, child_processes, kill, require_openmp
 from tests.unit.tuning.programs import AVX512, CPU, FUSED, KEY, PLAIN, SQUARE
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, Knobs

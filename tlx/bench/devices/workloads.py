@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from tlx.bench.workloads import LAYERS
+from tlx.bench.workloads.convolutions import LAYERS
 from tlx.graph import Graph, Value
 from tlx.lower.options import FloatProducts, Fp8Products
 from tlx.tuning.workload import BF16, E4M3, F16, F32, F64, S8, S32, Element, MemoryTraffic, Workload, WorkloadBuffer

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
@@ -101,28 +102,25 @@ def _measured(works: list[Workload], setting: BenchSettings, echo: Echo, watch: 
     results = sweep if setting.sweep else tables
     peers = list(setting.peers) if setting.peers is not None else None
     with watch("paper", len(names) * len(counts) * len(works)) as step:
-        for name in names:
-            for threads in counts:
-                keys = [work.key for work in works]
-                how = (peers, setting.peers_path, setting.rounds, setting.cpu, setting.sweep, sizes)
-                for message in _worked(Job(keys, name, threads, *how)):
-                    if "facts" in message:
-                        runs.append({**message["facts"], "cells": []})
-                        _introduce(runs, message["absent"], said, echo)
-                        if len(runs) == 1:
-                            echo("\n" + results.heading())
-                        continue
-                    cell = message["cell"]
-                    runs[-1]["cells"].append(cell)
-                    echo(results.line(runs[-1], cell))
-                    step(f"{name}, {threads} threads: {reports.cell_name(cell)}")
-                    if setting.report is not None:  # an interrupted run keeps what it has measured
-                        reports.write(setting.report, {tables.RUNS: runs})
+        for name, threads in product(names, counts):
+            keys = [work.key for work in works]
+            how = (peers, setting.peers_path, setting.rounds, setting.cpu, setting.sweep, sizes)
+            for message in _worked(Job(keys, name, threads, *how)):
+                if "facts" in message:
+                    runs.append({**message["facts"], "cells": []})
+                    _introduce(runs, message["absent"], said, results.heading(), echo)
+                    continue
+                cell = message["cell"]
+                runs[-1]["cells"].append(cell)
+                echo(results.line(runs[-1], cell))
+                step(f"{name}, {threads} threads: {reports.cell_name(cell)}")
+                if setting.report is not None:  # an interrupted run keeps what it has measured
+                    reports.write(setting.report, {tables.RUNS: runs})
     return {tables.RUNS: runs}
 
 
-def _introduce(runs: list[dict[str, Any]], absent: dict[str, str], said: set[str], echo: Echo) -> None:
-    """The machine, once; the libraries of a target; those that are missing, once."""
+def _introduce(runs: list[dict[str, Any]], absent: dict[str, str], said: set[str], heading: str, echo: Echo) -> None:
+    """The machine, once; the libraries of a target; those that are missing, once; the first run's heading."""
     facts = runs[-1]
     if len(runs) == 1:
         for name in ("machine", "llvm", "date"):
@@ -135,6 +133,8 @@ def _introduce(runs: list[dict[str, Any]], absent: dict[str, str], said: set[str
         if name not in said:
             said.add(name)
             echo(f"left out: {name} ({why})")
+    if len(runs) == 1:
+        echo("\n" + heading)
 
 
 def _targets(text: str) -> list[str]:

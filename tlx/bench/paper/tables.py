@@ -208,11 +208,11 @@ def _of_fusion(report: Record) -> tuple[str, Row, list[Row]]:
     shares: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for run in report[RUNS]:
         for key, parts in _epilogues(run).items():
-            if {FUSED, UNFUSED} <= set(parts):
-                gains = shares.setdefault((run["target"], *key), {UNFUSED: [], PRODUCT: []})
-                for other in gains:
-                    if other in parts:
-                        gains[other].append(parts[FUSED] / parts[other])
+            if not {FUSED, UNFUSED} <= set(parts):
+                continue
+            gains = shares.setdefault((run["target"], *key), {UNFUSED: [], PRODUCT: []})
+            for other in gains.keys() & parts.keys():
+                gains[other].append(parts[FUSED] / parts[other])
     for key, gains in shares.items():
         rows.append([*key, *(f"{mean:.3f}" if (mean := geometric_mean(gains[o])) else "" for o in (UNFUSED, PRODUCT))])
     title = "bias and ReLU: speed of the fused layer, relative to separate passes and to the product alone"

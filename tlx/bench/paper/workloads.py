@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.bench import workloads
+from tlx.bench.workloads import products
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
@@ -66,7 +66,7 @@ def paper_workloads(sizes: Sequence[int] = _SIZES, rows: int = _ROWS) -> Iterato
             for layout, adds in product(("flat", "vnni") if types == "bf16" else ("flat",), (False, True)):
                 vnni = layout == "vnni"
                 yield replace(
-                    workloads.batch(types, count, extents, reduced=True, vnni=vnni, accumulates=adds),
+                    products.batch(types, count, extents, reduced=True, vnni=vnni, accumulates=adds),
                     size="x".join(map(str, (count, *extents))),
                     variant=f"{layout} {ACCUMULATED}" if adds else layout,
                 )
@@ -84,9 +84,9 @@ def layer(types: str, rows: int, n: int, layout: str, epilogue: str) -> Workload
     if layout.startswith("blocked"):
         work = _blocked_layer(types, extents, vnni=vnni, activated=epilogue != PRODUCT)
     elif epilogue == PRODUCT:
-        work = workloads.product(_WITH_OUTPUT[types], m, n, k, vnni=vnni)
+        work = products.product(_WITH_OUTPUT[types], m, n, k, vnni=vnni)
     else:
-        work = workloads.layer(types, m, n, k, vnni=vnni)
+        work = products.layer(types, m, n, k, vnni=vnni)
     work = replace(work, row=MLP, types=types, size=str(n), variant=f"{layout} {epilogue}")
     if epilogue != UNFUSED:
         return work

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tlx.lower.options import Options
 
 PREFIX: Final = "--tlx-"
-CLANG: Final = f"{PREFIX}clang="
 _OPTION: Final = re.compile(r"(?<![\w-])--(?=[a-z])")
 _DISPLAY: Final = {"help_option_names": ["--help"], "max_content_width": 100}
 

@@ -292,17 +292,6 @@ def _canonical_name(intrinsic: Intrinsic, result: Type, operands: tuple[Type, ..
     return ".".join([intrinsic.full_name, *suffixes, *mangled])
 
 
-def declare_overload(module: Module, intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> Declaration:
-    """The declaration of one overload; it is added to the module if it is not there."""
-    new = overload_declaration(intrinsic, result, operands)
-    declaration = module.declarations.get(new.name)
-    if declaration is not None:
-        return declaration
-    module.append(new)
-    module.global_names.taken.add(new.name)
-    return new
-
-
 def overload_declaration(intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> Declaration:
     """A new declaration of one overload."""
     name = canonical_name(intrinsic, result, operands)

@@ -29,10 +29,10 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction, may_write
 from tlx.ir.module import Module
-from tlx.ir.rewrite import remove_dead
+from tlx.ir.rewrite import drop_debug_uses, remove_dead
 from tlx.ir.tensors.calls import is_tensor_call
-from tlx.ir.tensors.debug_values import drop_debug_values
-from tlx.ir.types import VectorType
+from tlx.ir.types import VectorType, exceeds_register
+from tlx.ir.values import Local
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
 from tlx.lower.memory.buffers import PrivateBuffers
@@ -57,7 +57,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     """
     for function in module.functions:
         _check_is_no_coroutine(module, function)
-        drop_debug_values(function)
+        _drop_debug_values(function)
     expand_dynamic(module, context)
     pass_by_pointer(module, context)
     functions = [function for function in module.functions if not is_kernel(module, function)]
@@ -104,3 +104,41 @@ def _facts(module: Module, function: Function, context: LoweringContext) -> Fact
     """The analyses of a function, after operations with large results are computed in loops over their parts."""
     facts = Facts(module, function, context.target_of(module, function), PrivateBuffers(module, function))
     return fuse_loops(facts, context.remarks)
+
+
+def _drop_debug_values(function: Function) -> None:
+    """Let debug information say that the variables that hold tensors have no value.
+
+    A debug record counts as no use, so that a program compiled with `-g` is lowered to the same code. Rewrite::
+
+        #dbg_value(<256 x float> %product, !9, ...)    ->    #dbg_value(<256 x float> poison, !9, ...)
+
+    A vector holds a tensor if a tensor operation or an instruction on such vectors makes or takes it; or if it is too
+    large for a register.
+    """
+    records = [instruction for instruction in function.instructions() if instruction.is_debug]
+    if records:
+        drop_debug_uses(records, _tensor_vectors(function))
+
+
+def _tensor_vectors(function: Function) -> set[str]:
+    """Names of the vectors that hold tensors."""
+    tensors: set[str] = set()
+    connected: list[set[str]] = []
+    for instruction in function.instructions():
+        if instruction.is_debug:
+            continue
+        names = {o.name for o in instruction.operands if isinstance(o, Local) and isinstance(o.type, VectorType)}
+        if instruction.result is not None and isinstance(instruction.type, VectorType):
+            names.add(instruction.result)
+        if is_tensor_call(instruction) or exceeds_register(instruction.type):
+            tensors |= names
+        elif not instruction.is_call or (instruction.callee or "").startswith("llvm."):
+            connected.append(names)
+    size = -1
+    while len(tensors) != size:
+        size = len(tensors)
+        for names in connected:
+            if not tensors.isdisjoint(names):
+                tensors |= names
+    return tensors

@@ -85,16 +85,14 @@ def _shareable_kernels(module: Module) -> dict[str, _Kernel]:
     }
     for function in functions:
         inlines = is_kernel_nest(module, function) or requests_features(module, function)
-        for block in function.blocks:
-            for instruction in block.instructions:
-                mentioned = [o.name for o in instruction.operands if isinstance(o, Global) and o.name in candidates]
-                for name in mentioned:
-                    if instruction.callee != name or len(mentioned) > 1 or inlines:
-                        excluded.add(name)
-                    else:
-                        candidates[name].calls.append((function, block, instruction))
-                        if function.name in products:
-                            products.add(name)
+        for block, instruction in ((home, i) for home in function.blocks for i in home.instructions):
+            mentioned = [o.name for o in instruction.operands if isinstance(o, Global) and o.name in candidates]
+            if mentioned != [instruction.callee] or inlines:
+                excluded.update(mentioned)
+                continue
+            candidates[mentioned[0]].calls.append((function, block, instruction))
+            if function.name in products:
+                products.add(mentioned[0])
     return {name: kernel for name, kernel in candidates.items() if name in products and name not in excluded}
 
 

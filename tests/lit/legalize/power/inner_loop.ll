@@ -1,6 +1,6 @@
 ; Four steps of K, or two of bytes on Power10, keep their sums in registers: those of float and double in the 64 of VSX,
 ; those of bytes in the 32 of VMX. Operands are loaded ahead of their products, so that few wait, and no register is
-; copied. The bounds are what LLVM's models of the processors allow (docs/targets.md).
+; copied. The bounds are what LLVM's models of the processors allow (docs/machines/targets.md).
 ;
 ; REQUIRES: clang-19, llvm-mca-19, llvm-filecheck
 ; RUN: sed 's/ELEMENT/float/g; s/SUM/float/g' %s | tlx-lower - -o %t.ll --target=vsx --mcpu=pwr9 --mtriple=powerpc64le-linux-gnu

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tlx
-from tests.tools import require_module
+from tests.support.tools import require_module
 
 jax: Any = require_module("jax")
 ROUNDINGS = {2: 2**-7, 4: 4e-6, 8: 1e-13}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.bench.models.programs import (
     autoencoder_arguments,
     autoencoder_step,

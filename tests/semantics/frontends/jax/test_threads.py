@@ -10,7 +10,7 @@ import pytest
 
 import tlx
 from tests.semantics.frontends.jax.programs import PROGRAMS, Program, jax
-from tests.tools import require_openmp
+from tests.support.tools import require_openmp
 from tlx.bench.models.programs import (
     autoencoder_arguments,
     autoencoder_step,

@@ -72,10 +72,10 @@ def ends(data: bytes) -> Array:
     return row[None]
 
 
-def sound(seconds: float, rate: int = 16000, seed: int = 0) -> Array:
-    """Vowels, noise and silence, one after the other."""
-    rng = np.random.default_rng(seed)
-    time = np.arange(int(seconds * rate)) / rate
+def sound(seconds: float) -> Array:
+    """Vowels, noise and silence, one after the other, 16,000 samples a second."""
+    rng = np.random.default_rng(0)
+    time = np.arange(int(seconds * 16000)) / 16000
     voice = sum(
         np.sin(2 * np.pi * 120 * k * time + rng.uniform(0, 6)) * np.exp(-(((120 * k - formant) / 150) ** 2))
         for k in range(1, 30)

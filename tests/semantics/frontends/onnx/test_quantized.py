@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from tests.semantics.frontends.onnx.models import Array
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.diagnostics import TlxError
 from tlx.frontends.onnx import InferenceSession
 

@@ -17,7 +17,7 @@ from typing import Final, get_args
 import pytest
 
 import tlx.frontends.tensor_language as tl
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.diagnostics import TlxError
 from tlx.frontends.tensor_language.operations.core import Scope, Semantics, UpdateOp
 from tlx.frontends.tensor_language.operations.scalars import ArithBinaryOp, ArithUnaryOp, ComparisonOp, MathOp

@@ -22,7 +22,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tlx.frontends.tensor_language as tl
-from tests.tools import quick
+from tests.support.tools import quick
 
 Matrix = NDArray[np.float32]
 State = dict[str, Matrix]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.semantics.to_2d.contract import check_contract, poisoned
 from tests.semantics.to_2d.random.programs import Program
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module

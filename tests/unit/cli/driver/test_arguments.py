@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tlx.cli.driver.arguments import RULES, Argument, Role, expanded, parse, quoted, rule_of, split, words_of
 
 

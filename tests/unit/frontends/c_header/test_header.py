@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tlx.frontends.c_header import header, include_dir
 from tlx.frontends.c_header.placeholders import operations_by_c_name, parse_placeholder
 from tlx.intrinsics import INTRINSICS

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.tools import HANG_S, quick, require
+from tests.support.tools import HANG_S, quick, require
 from tlx.evaluate import Machine
 from tlx.frontends.c_header import include_dir
 from tlx.ir.parser.module import parse

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import quick, require_module
+from tests.support.tools import quick, require_module
 from tlx.api import files
 from tlx.frontends.jax.files import translate_file
 

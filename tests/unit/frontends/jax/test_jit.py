@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.frontends.jax.files import translate_file
 
 jax: Any = require_module("jax")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.frontends.jax import reference
 from tlx.frontends.jax.operations import REFUSED, RULES
 
@@ -20,5 +20,5 @@ def test_every_operation_is_translated_or_refused() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    written = (Path(__file__).parents[4] / "docs" / "jax_operations.md").read_text(encoding="utf-8")
-    assert written == reference.page(), "run: python -m tlx.frontends.jax.reference docs/jax_operations.md"
+    written = (Path(__file__).parents[4] / "docs/front_ends/jax_operations.md").read_text(encoding="utf-8")
+    assert written == reference.page(), "run: python -m tlx.frontends.jax.reference docs/front_ends/jax_operations.md"

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tlx.evaluate import Machine
 from tlx.frontends.matrix import RAISE, to_matrix
 from tlx.ir.module import Module

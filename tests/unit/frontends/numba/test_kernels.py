@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import require_module
+from tests.support.tools import require_module
 from tlx.graph import Graph, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import require_module
+from tests.support.tools import require_module
 
 numba = require_module("numba")
 

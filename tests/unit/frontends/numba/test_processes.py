@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require_module
+from tests.support.tools import require_module
 
 require_module("numba")
 

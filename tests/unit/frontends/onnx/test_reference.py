@@ -11,7 +11,7 @@ import pytest
 from tlx.frontends.onnx import reference
 from tlx.frontends.onnx.table import operators
 
-PAGE = Path(__file__).parents[4] / "docs" / "onnx_operators.md"
+PAGE = Path(__file__).parents[4] / "docs/front_ends/onnx_operators.md"
 
 
 def test_the_page_is_up_to_date() -> None:

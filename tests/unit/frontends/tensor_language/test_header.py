@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.signature import c_parameters, function_names, header, signatures
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tests.unit.ir.tensors.texts import DENSE, PROPOSAL, SHAPE, SQUARE, load, opaque
 from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.calls import canonical_name, canonicalise, declare_overload
+from tlx.ir.tensors.calls import canonical_name, canonicalise
 from tlx.ir.tensors.inference import analyse, collect_errors
 from tlx.ir.types import FLOAT, I8, I32, PTR, TOKEN, VOID, PointerType, Type, VectorType
 from tlx.llvm import verification
@@ -155,19 +155,10 @@ def test_canonical_names(name: str, result: Type, operands: list[Type], expected
     assert canonical_name(row, result, operands) == f"llvm.tensor.{expected}"
 
 
-def test_declaring_twice_declares_once() -> None:
-    module = parse("define void @f() {\n  ret void\n}\n")
-    row = next(r for r in INTRINSICS if r.name == "tovector")
-    first = declare_overload(module, row, VectorType(4, FLOAT), [TOKEN])
-    assert declare_overload(module, row, VectorType(4, FLOAT), [TOKEN]) is first
-    assert str(module).count("declare") == 1
-
-
 def test_undeclarable_operands_are_refused() -> None:
-    module = parse("")
     row = next(r for r in INTRINSICS if r.name == "tovector")
     with pytest.raises(ValueError, match="takes no operands of types float"):
-        declare_overload(module, row, VectorType(4, FLOAT), [FLOAT])
+        canonical_name(row, VectorType(4, FLOAT), [FLOAT])
 
 
 @pytest.mark.parametrize("row", INTRINSICS, ids=lambda row: row.full_name)

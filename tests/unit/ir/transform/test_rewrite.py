@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.tools import find
+from tests.support.tools import find
 from tests.unit.ir.parser.modules import OPAQUE, TYPED
 from tlx.evaluate import evaluate
 from tlx.ir.instructions import may_read, may_write

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.emulation import Machine as EmulatedMachine
+from tests.support.emulation import Machine as EmulatedMachine
 from tlx.evaluate import Machine
 from tlx.evaluate.values import BFLOAT16
 from tlx.ir.parser.module import parse

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.emulation import Machine as EmulatedMachine
+from tests.support.emulation import Machine as EmulatedMachine
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 from tlx.legalize.hexagon.semantics import SEMANTICS

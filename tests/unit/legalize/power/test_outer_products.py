@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.emulation import Machine as EmulatedMachine
+from tests.support.emulation import Machine as EmulatedMachine
 from tlx.evaluate import Machine
 from tlx.evaluate.values import BFLOAT16
 from tlx.ir.parser.module import parse

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.emulation import Machine as EmulatedMachine
+from tests.support.emulation import Machine as EmulatedMachine
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 

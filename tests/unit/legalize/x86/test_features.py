@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.tools import require
+from tests.support.tools import require
 from tlx.legalize.x86.features import CPU_FEATURES
 from tlx.legalize.x86.host import CPUID_BITS, XCR0_TILES, XCR0_YMM, XCR0_ZMM
 from tlx.target.lookup import find_target

@@ -10,7 +10,7 @@ from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
 from tlx.ir.builder.blocks import ASM_MEMORY_BARRIER
 from tlx.ir.parser.module import parse, parse_fully
-from tlx.legalize.x86.amx import number_tiles
+from tlx.legalize.x86.tile_registers import number_tiles
 from tlx.lower.memory.allocation import ALLOCATORS
 
 _OTHER = "declare void @other()\n"

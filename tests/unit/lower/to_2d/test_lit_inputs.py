@@ -11,9 +11,11 @@ import tlx
 
 FOLDER: Final = Path(__file__).parents[3] / "lit/lower/to_2d"
 SMALL: Final = (
-    "accumulator_overlap", "broadcast", "concat", "contract", "copies", "insert", "interleaved", "is_fpclass", "loop",
-    "matmul", "matmul_batch", "mma", "pad", "reduce", "reduce_windows", "reshape_block", "reshape_permute",
-    "stored_transpose", "transpose", "typed_pointers", "values", "vector_reduce", "vector_reduce_bits",
+    "contraction/accumulator_overlap", "contraction/contract", "contraction/interleaved", "contraction/matmul",
+    "contraction/matmul_batch", "contraction/mma", "loop", "rules/broadcast", "rules/concat", "rules/copies",
+    "rules/insert", "rules/is_fpclass", "rules/pad", "rules/reduce", "rules/reduce_windows", "rules/reshape_block",
+    "rules/reshape_permute", "rules/stored_transpose", "rules/transpose", "rules/vector_reduce",
+    "rules/vector_reduce_bits", "typed_pointers", "values",
 )  # fmt: skip
 
 

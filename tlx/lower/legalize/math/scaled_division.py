@@ -35,7 +35,7 @@ as the division. The conditions of the case take 6 for two registers. Subnormal 
 as long without a condition. Numbers of all exponents need a scale for each lane: 18 instructions, and 5 to find
 subnormal operands, which take 40. Measured (Xeon 6/167/1, medians of three runs, 2026-11-30) by
 
-    python tools/measure_arguments.py --target=avx2 fdiv
+    python tools/measure/measure_arguments.py --target=avx2 fdiv
 
 | time over that of ordinary quotients | float | bfloat | double | half |
 | --- | --- | --- | --- | --- |

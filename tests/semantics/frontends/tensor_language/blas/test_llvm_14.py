@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.semantics.frontends.tensor_language.blas.cases import TWO_INPUTS, Case, memrefs
-from tests.tools import HANG_S, require
+from tests.support.tools import HANG_S, require
 from tlx.frontends import tensor_language as tl
 from tlx.ir.parser.module import parse
 from tlx.lower.pipeline import lower

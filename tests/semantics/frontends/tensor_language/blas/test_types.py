@@ -18,7 +18,7 @@ from tests.semantics.frontends.tensor_language.blas.cases import (
     packed,
     rounded,
 )
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.types import NUMBERS, promotable
 from tlx.intrinsics.numpy_types import Array

@@ -9,7 +9,7 @@ import pytest
 
 import tlx.frontends.tensor_language as tl
 from tests.semantics.frontends.tensor_language.spmd.programs import generate
-from tests.tools import require
+from tests.support.tools import require
 from tlx.ir.parser.module import parse
 from tlx.lower import pipeline
 

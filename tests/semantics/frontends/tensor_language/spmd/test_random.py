@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import tlx.frontends.tensor_language as tl
 from tests.semantics.frontends.tensor_language.spmd.interpreter import run
 from tests.semantics.frontends.tensor_language.spmd.programs import INPUTS, SLOTS, Generated, generate
-from tests.tools import quick
+from tests.support.tools import quick
 from tlx.diagnostics import TlxWarning
 from tlx.frontends.tensor_language.syntax.printer import print_program
 

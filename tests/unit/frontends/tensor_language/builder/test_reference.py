@@ -12,7 +12,7 @@ from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.builder import reference
 from tlx.frontends.tensor_language.builder.kernel import instruction_methods
 
-PAGE: Final = Path(__file__).parents[5] / "docs" / "tensor_language_builder.md"
+PAGE: Final = Path(__file__).parents[5] / "docs/front_ends/tensor_language/builder.md"
 ALWAYS_RIGHT: Final = {"subgroup_size"}  # takes nothing, and may stand anywhere
 
 

@@ -95,10 +95,10 @@ def errors_of_floats(name: str, x: Array, result: Array) -> Array:
     return np.abs(got - exact) * np.exp2(-exponent.astype(np.float64))
 
 
-def error_of_double(name: str, x: float, result: float, precision: int = 0) -> float:
+def error_of_double(name: str, x: float, result: float) -> float:
     """The error in ulp of a double."""
     huge = name in ("sin", "cos") and abs(x) > 1e6
-    with mpmath.workprec(precision or (_HUGE_PRECISION if huge else _PRECISION)):
+    with mpmath.workprec(_HUGE_PRECISION if huge else _PRECISION):
         exact = PRECISE[name](mpmath.mpf(x))
         exponent = max(int(mpmath.frexp(exact)[1]) - 53, -1074) if exact else -1074
         return float(abs(mpmath.ldexp(mpmath.mpf(result) - exact, -exponent)))

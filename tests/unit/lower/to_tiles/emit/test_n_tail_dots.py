@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.product_texts import product_text
-from tests.remarks import remarks_of
+from tests.support.product_texts import product_text
+from tests.support.remarks import remarks_of
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 

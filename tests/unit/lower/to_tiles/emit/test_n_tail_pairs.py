@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.remarks import remarks_of
+from tests.support.remarks import remarks_of
 from tlx.api.validation import validate
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.product_texts import product_text
+from tests.support.product_texts import product_text
 from tlx.lower.pipeline import lower_text
 
 

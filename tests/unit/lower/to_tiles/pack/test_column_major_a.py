@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.product_texts import product_text
-from tests.remarks import remarks_of
+from tests.support.product_texts import product_text
+from tests.support.remarks import remarks_of
 
 
 @pytest.mark.parametrize(

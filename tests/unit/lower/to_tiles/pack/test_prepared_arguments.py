@@ -52,9 +52,9 @@ def lowered(text: str, target: str = "avx512", stage: str | None = "to-tiles") -
     return str(lower(parse(text), target, options=Options(stop_after=stage)))
 
 
-def preparation_of(text: str, name: str = "f") -> str:
-    """The body of a function's preparation."""
-    match = re.search(rf"(?s)void @{name}\.prepare\([^\n]*\n(.*?)\n}}", text)
+def preparation_of(text: str) -> str:
+    """The body of the preparation of `@f`."""
+    match = re.search(r"(?s)void @f\.prepare\([^\n]*\n(.*?)\n}", text)
     assert match is not None, text
     return match[1]
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tests.product_texts import product_text
+from tests.support.product_texts import product_text
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.teams import ThreadTeam

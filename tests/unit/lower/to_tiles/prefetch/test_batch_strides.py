@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.bench.workloads import batch
+from tlx.bench.workloads.products import batch
 from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.parser.module import parse_fully
 from tlx.ir.types import FLOAT, PTR

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.product_texts import product_text
+from tests.support.product_texts import product_text
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import FixedKnobs, Knobs

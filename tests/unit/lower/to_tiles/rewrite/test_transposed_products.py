@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.product_texts import product_text
-from tests.remarks import remarks_of
+from tests.support.product_texts import product_text
+from tests.support.remarks import remarks_of
 from tlx.lower.knobs import NO_KNOBS, parse_knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
