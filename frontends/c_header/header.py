@@ -42,13 +42,16 @@ _TOP: Final = """\
    TLX_CALL(type, matmul, x, x); or declare it once by TLX_TENSOR(f32_4x4, type) and call tensor_matmul_f32_4x4(x, x).
 
    clang passes vectors of 8 bytes or less as integers, which loses their element type. tensor_typeinfo keeps it where
-   functions can be overloaded: in C++, and in C from clang 16 on. Elsewhere call tensor_typeinfo_f32 and the like. */
+   functions can be overloaded: in C++, and in C from clang 15 on. Elsewhere call tensor_typeinfo_f32 and the like. */
 #ifndef TLX_H
 #define TLX_H
 
 #ifndef __clang__
 #error "tlx.h needs clang"
-#endif
+#else
+
+/* The user's -Wpedantic, -Wstrict-prototypes and so on concern the user's code. */
+#pragma clang system_header
 
 /* The calls are never executed, so it does not matter how they pass vectors. */
 #pragma clang diagnostic ignored "-Wpsabi"
@@ -95,7 +98,7 @@ _EACH: Final = """\
 
 _ANYTHING: Final = """
 {comment}
-#if defined(__cplusplus) || __clang_major__ >= 16
+#if defined(__cplusplus) || __clang_major__ >= 15
 {overloads}
 #define TLX_SMALL(T, element, size) \\
   TLX_OVERLOAD int {symbol}(T __attribute__((__vector_size__(size))), ...) \\
@@ -153,7 +156,7 @@ def header_text() -> str:
     results = [row for row in INTRINSICS if row.result == "vector"]
     makers = [_memory(row) if _takes_pointer(row) else _anything(row) for row in INTRINSICS if row not in results]
     parts = [_TOP, _EACH, *makers, _CALL, *map(_macros, results), _tensor_macro(results)]
-    return "\n".join(part.strip("\n") + "\n" for part in parts) + "\n#endif\n"
+    return "\n".join(part.strip("\n") + "\n" for part in parts) + "\n#endif /* __clang__ */\n#endif /* TLX_H */\n"
 
 
 def _takes_pointer(row: Intrinsic) -> bool:
@@ -178,7 +181,7 @@ def _anything(row: Intrinsic) -> str:
 
 
 def _anything_called(row: Intrinsic, name: str) -> str:
-    """Before C23 a function that takes anything has no prototype; from clang 16 on functions are overloaded."""
+    """Before C23 a function that takes anything has no prototype; from clang 15 on functions are overloaded."""
     symbol = PREFIX + name
     symbols = [symbol, *(f"{symbol}_{element}" for element in ELEMENTS)]
     overloads = [f'TLX_OVERLOAD int {s}(...) __asm__("{s}") TLX_ATTRIBUTES;' for s in symbols]

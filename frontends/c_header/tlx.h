@@ -22,13 +22,16 @@
    TLX_CALL(type, matmul, x, x); or declare it once by TLX_TENSOR(f32_4x4, type) and call tensor_matmul_f32_4x4(x, x).
 
    clang passes vectors of 8 bytes or less as integers, which loses their element type. tensor_typeinfo keeps it where
-   functions can be overloaded: in C++, and in C from clang 16 on. Elsewhere call tensor_typeinfo_f32 and the like. */
+   functions can be overloaded: in C++, and in C from clang 15 on. Elsewhere call tensor_typeinfo_f32 and the like. */
 #ifndef TLX_H
 #define TLX_H
 
 #ifndef __clang__
 #error "tlx.h needs clang"
-#endif
+#else
+
+/* The user's -Wpedantic, -Wstrict-prototypes and so on concern the user's code. */
+#pragma clang system_header
 
 /* The calls are never executed, so it does not matter how they pass vectors. */
 #pragma clang diagnostic ignored "-Wpsabi"
@@ -72,7 +75,7 @@ extern "C++" {
 
 /* tensor_typeinfo(tensor, shape, layout, padding): Declares the shape, layout and padding of a flattened vector.
    Returns a token. */
-#if defined(__cplusplus) || __clang_major__ >= 16
+#if defined(__cplusplus) || __clang_major__ >= 15
 TLX_OVERLOAD int tensor_typeinfo(...) __asm__("tensor_typeinfo") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_typeinfo_i8(...) __asm__("tensor_typeinfo_i8") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_typeinfo_i16(...) __asm__("tensor_typeinfo_i16") TLX_ATTRIBUTES;
@@ -113,7 +116,7 @@ int tensor_typeinfo_f64() TLX_ATTRIBUTES;
 
 /* tensor_totensor(vector, shape, layout, padding): Makes a token of a flattened vector; another name for
    `llvm.tensor.typeinfo`. Returns a token. */
-#if defined(__cplusplus) || __clang_major__ >= 16
+#if defined(__cplusplus) || __clang_major__ >= 15
 TLX_OVERLOAD int tensor_totensor(...) __asm__("tensor_totensor") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_totensor_i8(...) __asm__("tensor_totensor_i8") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_totensor_i16(...) __asm__("tensor_totensor_i16") TLX_ATTRIBUTES;
@@ -336,4 +339,5 @@ TLX_EACH_TYPE(TLX_MEMORY)
   TLX_EXTERN T tensor_reshape_block_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_reshape_permute_##suffix(int, ...) TLX_ATTRIBUTES;
 
-#endif
+#endif /* __clang__ */
+#endif /* TLX_H */

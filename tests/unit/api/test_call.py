@@ -212,6 +212,19 @@ def test_missing_symbols_are_named() -> None:
         tlx.compile(PLAIN, libraries=["nowhere.so"])
 
 
+def test_weak_references_that_nothing_defines_are_null() -> None:
+    """`if (hook) hook();` in C, with a weak `hook`: clang before version 19 compares in a constant expression."""
+    text = """
+@nowhere = extern_weak global i8
+define i32 @f() {
+  %r = select i1 icmp eq (ptr @nowhere, ptr null), i32 1, i32 zext (i1 icmp eq (ptr @nowhere, ptr null) to i32)
+  ret i32 %r
+}
+"""
+    assert tlx.compile(text).f() == 1
+    assert tlx.Machine(tlx.parse(text, "f.ll")).call("f") == 1
+
+
 def test_a_crash_of_the_code_generator_is_an_error() -> None:
     text = (
         "define i32 @f() {\n  %x = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n  ret i32 %x\n}\n"

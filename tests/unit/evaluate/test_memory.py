@@ -380,6 +380,8 @@ def test_globals() -> None:
         ("udiv (i8 -1, i8 2)", 127),
         ("urem (i8 -1, i8 16)", 15),
         ("lshr (i8 ptrtoint (ptr null to i8), i8 0)", 0),
+        ("sext (i1 true to i8)", -1),
+        ("select (i1 icmp slt (i8 -1, i8 1), i8 3, i8 4)", 3),
     ],
 )
 def test_constant_expressions_are_evaluated(expression: str, expected: int) -> None:

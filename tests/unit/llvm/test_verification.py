@@ -8,7 +8,8 @@ from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyErro
 from tlx.ir.parser.module import parse
 from tlx.llvm import verification
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
-from tlx.llvm.verification import escape_nul, upgrade_ir
+from tlx.llvm.upgrade import upgrade_ir
+from tlx.llvm.verification import escape_nul
 
 
 def rendered(text: str, **arguments: str) -> str:
@@ -103,6 +104,40 @@ def test_errors_of_a_stage_show_its_text_and_the_source() -> None:
 )
 def test_old_spellings(old: str, new: str) -> None:
     assert upgrade_ir(old) == new
+
+
+REMOVED = """\
+@w = extern_weak global i8
+define i64 @f(i1 %x) {
+  br i1 icmp ne (ptr @w, ptr null), label %a, label %b, !prof !0
+a:
+  switch i1 %x, label %b [ i1 0, label %c i1 1, label %c ]
+b:
+  br label %c
+c:
+  %y = phi i1 [ icmp ne (ptr @w, ptr null), %a ], [ icmp ne (ptr @w, ptr null), %a ], [ false, %b ]
+  %z = select i1 %y, i64 add (i64 mul (i64 ptrtoint (ptr @w to i64), i64 3), i64 1), i64 sext (i32 7 to i64)
+  ret i64 %z
+}
+!0 = !{!"branch_weights", i32 1, i32 2}
+"""
+
+
+def test_removed_constant_expressions_become_instructions() -> None:
+    verification.check_text(REMOVED)
+    upgraded = upgrade_ir(REMOVED).splitlines()
+    assert len(upgraded) == len(REMOVED.splitlines())
+    assert upgraded[2] == "  %constant = icmp ne ptr @w, null br i1 %constant, label %a, label %b, !prof !0"
+    assert upgraded[4].startswith("  %constant.1 = icmp ne ptr @w, null switch i1 %x")
+    assert upgraded[8] == "  %y = phi i1 [ %constant.1, %a ], [ %constant.1, %a ], [ false, %b ]"
+    assert upgraded[9].startswith(
+        "  %constant.2 = mul i64 ptrtoint (ptr @w to i64), 3 %constant.3 = add i64 %constant.2, 1"
+    )
+
+
+def test_errors_beside_removed_constant_expressions_have_their_places() -> None:
+    wrong = REMOVED.replace("ret i64 %z", "ret i64 %u")
+    assert rendered(wrong).startswith("f.ll:11:11: error:")
 
 
 def test_text_after_a_nul_is_read() -> None:
