@@ -14,6 +14,7 @@ from tlx.llvm.process import LLVMCrashError, LLVMRejectedError, llvm
 from tlx.llvm.upgrade import upgrade_ir
 
 if TYPE_CHECKING:
+    from tlx.ir.functions import Function
     from tlx.ir.module import Item, Module
 
 _NUL: Final = re.compile(r'"[^"]*"|;[^\n]*|\0')
@@ -226,13 +227,10 @@ def _in_text(module: Module, item: Item, offset: int) -> Span | None:
     return module.source.span(start + offset) if start >= 0 else None
 
 
-def _in_function(function: object, offset: int) -> Span | None:
-    from tlx.ir.functions import Function
-
-    assert isinstance(function, Function)
+def _in_function(function: Function, offset: int) -> Span | None:
+    if offset < len(function.header):
+        return _in_header(function, offset)
     offset -= len(function.header)
-    if offset < 0:
-        return function.span
     for block in function.blocks:
         offset -= len(block.label)
         for instruction in block.instructions:
@@ -244,9 +242,21 @@ def _in_function(function: object, offset: int) -> Span | None:
             if span is None or inside <= 0:
                 return span
             written = span.source.text[span.start : span.end]
-            is_unchanged = written.startswith(instruction.text[: inside + 1])
-            return span.source.span(span.start + inside) if is_unchanged else span
+            if written.startswith(instruction.text[: inside + 1]):
+                return span.source.span(span.start + inside)
+            rest = instruction.text[inside:]  # what is before it, such as the name of an intrinsic, may have changed
+            return span.source.span(span.end - len(rest)) if written.endswith(rest) else span
     return function.span
+
+
+def _in_header(function: Function, offset: int) -> Span | None:
+    """The place in the source if the header, which ends with the brace, is as it was there; else the whole header."""
+    span = function.span
+    if span is None:
+        return None
+    start = span.end + 1 - len(function.header)
+    is_unchanged = span.source.text.startswith(function.header, start) if start >= 0 else False
+    return span.source.span(start + offset) if is_unchanged else span
 
 
 def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:

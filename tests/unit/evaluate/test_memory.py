@@ -441,6 +441,34 @@ define i32 @f(ptr %p) {
     assert run(text, np.array([10], np.int32)) == 10 + 15 + 40 + 1
 
 
+@pytest.mark.parametrize(
+    ("operation", "old", "operand", "new"),
+    [
+        ("uinc_wrap", 3, 7, 4),
+        ("uinc_wrap", 7, 7, 0),
+        ("udec_wrap", 3, 7, 2),
+        ("udec_wrap", 0, 7, 7),
+        ("udec_wrap", 9, 7, 7),
+        ("usub_cond", 9, 7, 2),
+        ("usub_cond", 3, 7, 3),
+        ("usub_sat", 3, 7, 0),
+        ("fmax", np.nan, 1.0, 1.0),
+        ("fmaximum", np.nan, 1.0, np.nan),
+        ("fmaximum", -0.0, 0.0, 0.0),
+        ("fminimum", 0.0, -0.0, -0.0),
+    ],
+)
+def test_atomic_updates(operation: str, old: float, operand: float, new: float) -> None:
+    type_ = "float" if isinstance(old, float) else "i32"
+    memory = np.array([old], np.float32 if type_ == "float" else np.int32)
+    text = (
+        f"define {type_} @f(ptr %p, {type_} %x) {{\n  %a = atomicrmw {operation} ptr %p, {type_} %x seq_cst\n"
+        f"  ret {type_} %a\n}}\n"
+    )
+    np.testing.assert_array_equal(run(text, memory, operand), old)
+    np.testing.assert_array_equal([memory[0], np.signbit(memory[0])], [new, np.signbit(new)])
+
+
 def test_globals_have_the_alignment_that_opt_assumes() -> None:
     """LLVM aligns definitions of more than 16 bytes to 16, and `opt` raises the alignment of loads accordingly."""
     text = """

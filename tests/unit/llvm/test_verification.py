@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tlx
 from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
 from tlx.ir.parser.module import parse
 from tlx.llvm import verification
@@ -177,3 +178,19 @@ def test_large_texts_reach_llvm_whole() -> None:
         verification.check_text(f"{filler}@g = global i8 %x\n", "f.ll")
     assert error.value.span
     assert error.value.span.place == "f.ll:2000001:16"
+
+
+def test_errors_in_a_parsed_header_have_their_places() -> None:
+    text = 'define void @f() comdat section "a" {\n  ret void ; @llvm.tensor.x\n}\n'
+    with pytest.raises(ParseError) as error:
+        verification.check_module(parse(text, "f.ll"))
+    assert error.value.render().startswith("f.ll:1:25: error: expected '{' in function body")
+
+
+def test_errors_behind_a_completed_name_have_their_places() -> None:
+    shape, zeros = "<1 x i32> <i32 4>", "<1 x i32> zeroinitializer"
+    call = f"call token @llvm.tensor.typeinfo(<4 x float> %x, {shape}, {zeros}, {zeros})"
+    text = f"define void @f(i8 %x) {{\n  %t = {call}\n  ret void\n}}\n"
+    with pytest.raises(ParseError) as error:
+        tlx.lower_text(text, "f.ll")
+    assert error.value.render().startswith("f.ll:2:53: error: '%x' defined with type 'i8'")
