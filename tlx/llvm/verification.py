@@ -269,8 +269,14 @@ def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
 
         offset = _offset(text, int(place.group(1)), int(place.group(2)))
         return Rejection(True, with_suggestion(place.group(3), text, offset), (offset,))
-    lines = [line for line in message.splitlines() if not _quotes_ir(line)]
-    return Rejection(False, lines[0] if lines else message, tuple(_places(text, message)))
+    description, *quoted = _first_error(message.splitlines() or [message])
+    return Rejection(False, description, tuple(_places(text, quoted)))
+
+
+def _first_error(lines: list[str]) -> list[str]:
+    """The first error of a message, which lists all: its description, then the lines that quote the module."""
+    starts = [i for i, line in enumerate(lines) if not _quotes_ir(line)]
+    return lines[starts[0] : starts[1] if len(starts) > 1 else None] if starts else lines
 
 
 def _offset(text: str, line: int, column: int) -> int:
@@ -285,10 +291,9 @@ def _quotes_ir(line: str) -> bool:
     return line.startswith(" ") or bool(re.match(r"(?:\S+ )?[%@!]\S+$|ptr @", line))
 
 
-def _places(text: str, message: str) -> Iterator[int]:
-    """Offsets of the instructions and functions a verifier's message prints; the last one printed is the culprit."""
-    first, *_ = [*message.split("\n\n"), message]
-    for line in reversed(first.splitlines()[1:8]):
+def _places(text: str, quoted: list[str]) -> Iterator[int]:
+    """Offsets of the instructions and functions that an error quotes; the last one quoted is the culprit."""
+    for line in reversed(quoted[:7]):
         place = _place_of(text, line)
         if place is not None:
             yield place

@@ -194,3 +194,12 @@ def test_errors_behind_a_completed_name_have_their_places() -> None:
     with pytest.raises(ParseError) as error:
         tlx.lower_text(text, "f.ll")
     assert error.value.render().startswith("f.ll:2:53: error: '%x' defined with type 'i8'")
+
+
+def test_the_first_of_two_errors_is_reported_with_its_places() -> None:
+    message = rendered(
+        "define i32 @f(i32 %x, i1 %b) {\n  br i1 %b, label %a, label %c\na:\n  %u = add i32 %x, 1\n  br label %c\n"
+        "c:\n  %v = add i32 %u, 2\n  br label %d\nd:\n  %w = phi i32 [ %u, %a ]\n  ret i32 %w\n}\n"
+    )
+    assert message.startswith("f.ll:7:3: error: Instruction does not dominate all uses!\n  %v = add i32 %u, 2\n")
+    assert [line for line in message.splitlines() if "note:" in line] == ["f.ll:4:3: note: see also"]
