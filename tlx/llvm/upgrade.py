@@ -32,7 +32,8 @@ _REMOVED_OPCODES: Final = frozenset(
     "fneg fadd fsub fmul fdiv frem extractvalue insertvalue".split()
 )
 """Opcodes that constant expressions had before LLVM 15 to 21."""
-_REMOVED: Final = re.compile(rf"\b(?:{'|'.join(sorted(_REMOVED_OPCODES))})(?: [a-z]+)* \(")
+_REMOVED: Final = re.compile(rf"\b(?:{'|'.join(sorted(_REMOVED_OPCODES))})(?: [a-z]+)*\Z")
+_LONGEST_OPCODE: Final = 64  # with its flags
 
 
 def upgrade_ir(text: str) -> str:
@@ -41,7 +42,17 @@ def upgrade_ir(text: str) -> str:
         text = _INRANGE.sub(lambda m: m.group("skipped") or " " * len("inrange"), text)
     if any(word in text for word in _TYPED_ATTRIBUTES):
         text = _UNTYPED.sub(_typed, text)
-    return _expand_constant_expressions(text) if _REMOVED.search(text) else text
+    return _expand_constant_expressions(text) if _has_removed(text) else text
+
+
+def _has_removed(text: str) -> bool:
+    """Whether a text may have such a constant expression: `icmp ne (`, `select (`."""
+    bracket = text.find(" (")
+    while bracket >= 0:
+        if _REMOVED.search(text, max(0, bracket - _LONGEST_OPCODE), bracket):
+            return True
+        bracket = text.find(" (", bracket + 1)
+    return False
 
 
 def _typed(match: re.Match[str]) -> str:
@@ -77,7 +88,7 @@ def _expand_constant_expressions(text: str) -> str:
     from tlx.ir.parser.module import parse
 
     try:
-        module = parse(text, is_parsed=lambda function: _REMOVED.search(function) is not None)
+        module = parse(text, is_parsed=_has_removed)
     except TlxError:  # LLVM reports what is wrong
         return text
     for function in module.functions:
