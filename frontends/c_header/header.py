@@ -133,14 +133,21 @@ TLX_EACH_TYPE(TLX_MEMORY)
 
 _CALL: Final = """\
 #ifdef __cplusplus
+namespace tlx {
+{TEMPLATES}
+}
 }
 #define TLX_EXTERN extern "C"
 #else
 #define TLX_EXTERN extern
 #endif
 
-/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a new function,
-   tensor_<operation>_<number>, because LLVM rewrites calls of one function that are declared with different types. */
+/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each type is returned by functions
+   of its own, because LLVM rewrites calls of one function that are declared with different types: in C++ by instances
+   of templates, in C by tensor_<operation>_<number>, one for each use. */
+#ifdef __cplusplus
+#define TLX_CALL(T, op, ...) tlx::tensor_##op<T>(__VA_ARGS__)
+#else
 #define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
 #define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
 #define TLX_CALL__(T, op, n, ...) \\
@@ -148,6 +155,7 @@ _CALL: Final = """\
     extern T tensor_##op##_##n(int, ...) __asm__("tensor_" #op "_" #n) TLX_ATTRIBUTES; \\
     tensor_##op##_##n(__VA_ARGS__); \\
   })
+#endif
 """
 
 
@@ -155,7 +163,8 @@ def header_text() -> str:
     """The text of `tlx.h`."""
     results = [row for row in INTRINSICS if row.result == "vector"]
     makers = [_memory(row) if _takes_pointer(row) else _anything(row) for row in INTRINSICS if row not in results]
-    parts = [_TOP, _EACH, *makers, _CALL, *map(_macros, results), _tensor_macro(results)]
+    call = _CALL.replace("{TEMPLATES}", "\n".join(map(_templates, results)))
+    parts = [_TOP, _EACH, *makers, call, *map(_macros, results), _tensor_macro(results)]
     return "\n".join(part.strip("\n") + "\n" for part in parts) + "\n#endif /* __clang__ */\n#endif /* TLX_H */\n"
 
 
@@ -196,6 +205,10 @@ def _memory(row: Intrinsic) -> str:
     result, const = ("void", "") if row.result == "void" else ("int", "const ")
     (name,) = _names(row)
     return _MEMORY.format(comment=_comment(row, name), result=result, const=const, symbol=PREFIX + name)
+
+
+def _templates(row: Intrinsic) -> str:
+    return "\n".join(f"template <typename T> T {PREFIX}{name}(int, ...) TLX_ATTRIBUTES;" for name in _names(row))
 
 
 def _macros(row: Intrinsic) -> str:

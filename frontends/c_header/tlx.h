@@ -172,14 +172,56 @@ TLX_EACH_TYPE(TLX_MEMORY)
 #undef TLX_MEMORY
 
 #ifdef __cplusplus
+namespace tlx {
+template <typename T> T tensor_tovector(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_matmul(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_umma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_smma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_mma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_usmma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_summa(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_contract(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_convolution(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_relu(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_tanh(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_sigmoid(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_sin(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_cos(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_exp(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_exp2(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_log(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_log2(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_log10(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_sqrt(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_fabs(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_floor(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_ceil(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_add(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_mul(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_max(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_min(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_and(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_or(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_xor(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_transpose(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_broadcast(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_pad(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_concat(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reshape_block(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reshape_permute(int, ...) TLX_ATTRIBUTES;
+}
 }
 #define TLX_EXTERN extern "C"
 #else
 #define TLX_EXTERN extern
 #endif
 
-/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a new function,
-   tensor_<operation>_<number>, because LLVM rewrites calls of one function that are declared with different types. */
+/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each type is returned by functions
+   of its own, because LLVM rewrites calls of one function that are declared with different types: in C++ by instances
+   of templates, in C by tensor_<operation>_<number>, one for each use. */
+#ifdef __cplusplus
+#define TLX_CALL(T, op, ...) tlx::tensor_##op<T>(__VA_ARGS__)
+#else
 #define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
 #define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
 #define TLX_CALL__(T, op, n, ...) \
@@ -187,6 +229,7 @@ TLX_EACH_TYPE(TLX_MEMORY)
     extern T tensor_##op##_##n(int, ...) __asm__("tensor_" #op "_" #n) TLX_ATTRIBUTES; \
     tensor_##op##_##n(__VA_ARGS__); \
   })
+#endif
 
 /* tensor_tovector(x): Returns the flattened vector of a token. */
 #define tensor_tovector(...) TLX_CALL(_tensor_t, tovector, __VA_ARGS__)

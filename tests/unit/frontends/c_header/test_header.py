@@ -58,6 +58,9 @@ def test_a_new_row_of_the_table_appears_in_the_header(monkeypatch: pytest.Monkey
         ("tensor_log22", None, None),
         ("tensor_matmulx", None, None),
         ("tensor_15", None, None),
+        ("_ZN3tlx13tensor_matmulIDv16_fEET_iz", "matmul", None),
+        ("_ZN3tlx11tensor_exp2IDv4_fEET_iz", "exp2", None),
+        ("_ZN3tlx9tensor_foIDv4_fEET_iz", None, None),
     ],
 )
 def test_digits_may_follow_a_name(name: str, operation: str | None, element: str | None) -> None:
