@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tlx.ir.module import Module
 
-MARKERS: Final = ("@tensor_", '@"\\01tensor_')
+MARKERS: Final = ("@tensor_", '@"\\01tensor_', "@_ZN3tlx")
 
 
 def include_dir() -> Path:

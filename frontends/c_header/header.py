@@ -42,13 +42,16 @@ _TOP: Final = """\
    TLX_CALL(type, matmul, x, x); or declare it once by TLX_TENSOR(f32_4x4, type) and call tensor_matmul_f32_4x4(x, x).
 
    clang passes vectors of 8 bytes or less as integers, which loses their element type. tensor_typeinfo keeps it where
-   functions can be overloaded: in C++, and in C from clang 16 on. Elsewhere call tensor_typeinfo_f32 and the like. */
+   functions can be overloaded: in C++, and in C from clang 15 on. Elsewhere call tensor_typeinfo_f32 and the like. */
 #ifndef TLX_H
 #define TLX_H
 
 #ifndef __clang__
 #error "tlx.h needs clang"
-#endif
+#else
+
+/* The user's -Wpedantic, -Wstrict-prototypes and so on concern the user's code. */
+#pragma clang system_header
 
 /* The calls are never executed, so it does not matter how they pass vectors. */
 #pragma clang diagnostic ignored "-Wpsabi"
@@ -95,7 +98,7 @@ _EACH: Final = """\
 
 _ANYTHING: Final = """
 {comment}
-#if defined(__cplusplus) || __clang_major__ >= 16
+#if defined(__cplusplus) || __clang_major__ >= 15
 {overloads}
 #define TLX_SMALL(T, element, size) \\
   TLX_OVERLOAD int {symbol}(T __attribute__((__vector_size__(size))), ...) \\
@@ -130,14 +133,21 @@ TLX_EACH_TYPE(TLX_MEMORY)
 
 _CALL: Final = """\
 #ifdef __cplusplus
+namespace tlx {
+{TEMPLATES}
+}
 }
 #define TLX_EXTERN extern "C"
 #else
 #define TLX_EXTERN extern
 #endif
 
-/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a new function,
-   tensor_<operation>_<number>, because LLVM rewrites calls of one function that are declared with different types. */
+/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each type is returned by functions
+   of its own, because LLVM rewrites calls of one function that are declared with different types: in C++ by instances
+   of templates, in C by tensor_<operation>_<number>, one for each use. */
+#ifdef __cplusplus
+#define TLX_CALL(T, op, ...) tlx::tensor_##op<T>(__VA_ARGS__)
+#else
 #define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
 #define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
 #define TLX_CALL__(T, op, n, ...) \\
@@ -145,6 +155,7 @@ _CALL: Final = """\
     extern T tensor_##op##_##n(int, ...) __asm__("tensor_" #op "_" #n) TLX_ATTRIBUTES; \\
     tensor_##op##_##n(__VA_ARGS__); \\
   })
+#endif
 """
 
 
@@ -152,8 +163,9 @@ def header_text() -> str:
     """The text of `tlx.h`."""
     results = [row for row in INTRINSICS if row.result == "vector"]
     makers = [_memory(row) if _takes_pointer(row) else _anything(row) for row in INTRINSICS if row not in results]
-    parts = [_TOP, _EACH, *makers, _CALL, *map(_macros, results), _tensor_macro(results)]
-    return "\n".join(part.strip("\n") + "\n" for part in parts) + "\n#endif\n"
+    call = _CALL.replace("{TEMPLATES}", "\n".join(map(_templates, results)))
+    parts = [_TOP, _EACH, *makers, call, *map(_macros, results), _tensor_macro(results)]
+    return "\n".join(part.strip("\n") + "\n" for part in parts) + "\n#endif /* __clang__ */\n#endif /* TLX_H */\n"
 
 
 def _takes_pointer(row: Intrinsic) -> bool:
@@ -178,7 +190,7 @@ def _anything(row: Intrinsic) -> str:
 
 
 def _anything_called(row: Intrinsic, name: str) -> str:
-    """Before C23 a function that takes anything has no prototype; from clang 16 on functions are overloaded."""
+    """Before C23 a function that takes anything has no prototype; from clang 15 on functions are overloaded."""
     symbol = PREFIX + name
     symbols = [symbol, *(f"{symbol}_{element}" for element in ELEMENTS)]
     overloads = [f'TLX_OVERLOAD int {s}(...) __asm__("{s}") TLX_ATTRIBUTES;' for s in symbols]
@@ -193,6 +205,10 @@ def _memory(row: Intrinsic) -> str:
     result, const = ("void", "") if row.result == "void" else ("int", "const ")
     (name,) = _names(row)
     return _MEMORY.format(comment=_comment(row, name), result=result, const=const, symbol=PREFIX + name)
+
+
+def _templates(row: Intrinsic) -> str:
+    return "\n".join(f"template <typename T> T {PREFIX}{name}(int, ...) TLX_ATTRIBUTES;" for name in _names(row))
 
 
 def _macros(row: Intrinsic) -> str:

@@ -12,12 +12,14 @@ tensor_matmul15              digits may follow directly, but for `exp` and `log`
     call i32 (...) @tensor_typeinfo(...)                                variadic, or without a prototype
     call i32 (T*, ...) bitcast (i32 (...)* @tensor_typeinfo to ...)(...)  without a prototype, typed pointers
     call i32 @"\01tensor_typeinfo"(...)                                an assembler name
+    call <16 x float> @_ZN3tlx13tensor_matmulIDv16_fEET_iz(...)        tlx::tensor_matmul<T> of C++
 
 Types are those of the operands and the result of a call; the declaration may differ.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +35,7 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, VOID, T
 from tlx.ir.values import ConstExpr, Global, Value
 
 PREFIX: Final = "tensor_"
+_TEMPLATE: Final = re.compile(rf"_ZN3tlx(\d+)({PREFIX}\w+)")
 _DIGITS: Final = "0123456789"
 ELEMENTS: Final[dict[str, Type]] = {
     "i8": I8,
@@ -73,8 +76,12 @@ def operations_by_c_name() -> dict[str, Intrinsic]:
 
 
 def symbol_name(name: str) -> str:
-    r"""The symbol of a global: clang writes an assembler name as `"\01name"`."""
-    return name.strip('"').removeprefix("\\01")
+    r"""The symbol of a global, of C++'s templates without scope and types.
+
+    clang writes an assembler name as `"\01name"`, and `tlx::tensor_matmul<T>` as `_ZN3tlx13tensor_matmulI...`.
+    """
+    template = _TEMPLATE.match(name)
+    return template[2][: int(template[1])] if template else name.strip('"').removeprefix("\\01")
 
 
 def is_candidate(name: str) -> bool:

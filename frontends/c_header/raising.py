@@ -41,7 +41,7 @@ from tlx.ir.tensors.calls import canonicalise, operand_span
 from tlx.ir.types import VOID
 from tlx.ir.values import Local, Value
 
-_MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')
+_MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?((?:_ZN3tlx\d+)?tensor_[a-zA-Z0-9_]+)')
 
 
 def raise_module(module: Module) -> Module | None:

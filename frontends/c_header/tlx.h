@@ -22,13 +22,16 @@
    TLX_CALL(type, matmul, x, x); or declare it once by TLX_TENSOR(f32_4x4, type) and call tensor_matmul_f32_4x4(x, x).
 
    clang passes vectors of 8 bytes or less as integers, which loses their element type. tensor_typeinfo keeps it where
-   functions can be overloaded: in C++, and in C from clang 16 on. Elsewhere call tensor_typeinfo_f32 and the like. */
+   functions can be overloaded: in C++, and in C from clang 15 on. Elsewhere call tensor_typeinfo_f32 and the like. */
 #ifndef TLX_H
 #define TLX_H
 
 #ifndef __clang__
 #error "tlx.h needs clang"
-#endif
+#else
+
+/* The user's -Wpedantic, -Wstrict-prototypes and so on concern the user's code. */
+#pragma clang system_header
 
 /* The calls are never executed, so it does not matter how they pass vectors. */
 #pragma clang diagnostic ignored "-Wpsabi"
@@ -72,7 +75,7 @@ extern "C++" {
 
 /* tensor_typeinfo(tensor, shape, layout, padding): Declares the shape, layout and padding of a flattened vector.
    Returns a token. */
-#if defined(__cplusplus) || __clang_major__ >= 16
+#if defined(__cplusplus) || __clang_major__ >= 15
 TLX_OVERLOAD int tensor_typeinfo(...) __asm__("tensor_typeinfo") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_typeinfo_i8(...) __asm__("tensor_typeinfo_i8") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_typeinfo_i16(...) __asm__("tensor_typeinfo_i16") TLX_ATTRIBUTES;
@@ -113,7 +116,7 @@ int tensor_typeinfo_f64() TLX_ATTRIBUTES;
 
 /* tensor_totensor(vector, shape, layout, padding): Makes a token of a flattened vector; another name for
    `llvm.tensor.typeinfo`. Returns a token. */
-#if defined(__cplusplus) || __clang_major__ >= 16
+#if defined(__cplusplus) || __clang_major__ >= 15
 TLX_OVERLOAD int tensor_totensor(...) __asm__("tensor_totensor") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_totensor_i8(...) __asm__("tensor_totensor_i8") TLX_ATTRIBUTES;
 TLX_OVERLOAD int tensor_totensor_i16(...) __asm__("tensor_totensor_i16") TLX_ATTRIBUTES;
@@ -169,14 +172,56 @@ TLX_EACH_TYPE(TLX_MEMORY)
 #undef TLX_MEMORY
 
 #ifdef __cplusplus
+namespace tlx {
+template <typename T> T tensor_tovector(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_matmul(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_umma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_smma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_mma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_usmma(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_summa(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_contract(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_convolution(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_relu(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_tanh(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_sigmoid(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_sin(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_cos(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_exp(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_exp2(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_log(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_log2(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_log10(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_sqrt(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_fabs(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_floor(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_ceil(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_add(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_mul(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_max(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_min(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_and(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_or(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reduce_xor(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_transpose(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_broadcast(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_pad(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_concat(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reshape_block(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_reshape_permute(int, ...) TLX_ATTRIBUTES;
+}
 }
 #define TLX_EXTERN extern "C"
 #else
 #define TLX_EXTERN extern
 #endif
 
-/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a new function,
-   tensor_<operation>_<number>, because LLVM rewrites calls of one function that are declared with different types. */
+/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each type is returned by functions
+   of its own, because LLVM rewrites calls of one function that are declared with different types: in C++ by instances
+   of templates, in C by tensor_<operation>_<number>, one for each use. */
+#ifdef __cplusplus
+#define TLX_CALL(T, op, ...) tlx::tensor_##op<T>(__VA_ARGS__)
+#else
 #define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
 #define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
 #define TLX_CALL__(T, op, n, ...) \
@@ -184,6 +229,7 @@ TLX_EACH_TYPE(TLX_MEMORY)
     extern T tensor_##op##_##n(int, ...) __asm__("tensor_" #op "_" #n) TLX_ATTRIBUTES; \
     tensor_##op##_##n(__VA_ARGS__); \
   })
+#endif
 
 /* tensor_tovector(x): Returns the flattened vector of a token. */
 #define tensor_tovector(...) TLX_CALL(_tensor_t, tovector, __VA_ARGS__)
@@ -336,4 +382,5 @@ TLX_EACH_TYPE(TLX_MEMORY)
   TLX_EXTERN T tensor_reshape_block_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_reshape_permute_##suffix(int, ...) TLX_ATTRIBUTES;
 
-#endif
+#endif /* __clang__ */
+#endif /* TLX_H */

@@ -154,7 +154,8 @@ def checked_array(index: int, parameter: Parameter, value: Any) -> Array:
     if not array.flags.aligned or array_address(array) % parameter.align:
         if parameter.is_result:
             return _copy(array, array.nbytes, parameter)
-        raise _error(index, parameter, f"an array aligned to {parameter.align} bytes", "one that is not")
+        align = max(parameter.align, array.dtype.alignment)
+        raise _error(index, parameter, f"an array aligned to {counted(align, 'byte')}", "one that is not")
     return array
 
 
@@ -196,7 +197,7 @@ def _integer(index: int, parameter: Parameter, type_: IntType, value: Any) -> in
     except TypeError:
         raise _error(index, parameter, f"an integer for {type_}", _described(value)) from None
     if not -(1 << (type_.bits - 1)) <= number < 1 << type_.bits:
-        raise _error(index, parameter, f"an integer of {type_.bits} bits", str(number))
+        raise _error(index, parameter, f"an integer of {counted(type_.bits, 'bit')}", str(number))
     return number
 
 

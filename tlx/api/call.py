@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NoReturn, Self
 
 import numpy as np
 
@@ -35,7 +35,26 @@ from tlx.ir.prepared import BLOCK_ALIGN, CONSTANT
 from tlx.ir.types import I1, VOID, VectorType
 
 
-class CompiledFunction:
+class LoadedCode:
+    """An object with machine code in this process: a copy of it is the object itself, and it cannot be pickled."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _copies: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises:
+            TypeError: Always.
+        """
+        remedy = "compile the program in the other process, where cache=True loads it from disk"
+        raise TypeError(f"cannot pickle {self!r}, machine code in this process: {remedy}")
+
+
+class CompiledFunction(LoadedCode):
     """A function of a compiled module.
 
     The checks of its parameters are prepared when it is created.
@@ -52,6 +71,7 @@ class CompiledFunction:
         self, prototype: Prototype, address: int, *, through_memory: bool, owner: object, workspace: int = 0
     ) -> None:
         self.prototype = prototype
+        self.__name__ = prototype.name
         self._keep = owner
         self._workspace = workspace
         self._result_in_memory = through_memory and not (prototype.result == VOID or passed_by_value(prototype.result))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from tlx.api.cache import CacheEntry, CacheInput, CacheSetting, DiskCache
-from tlx.api.call import CompiledFunction, PreparableFunction, Preparation
+from tlx.api.call import CompiledFunction, LoadedCode, PreparableFunction, Preparation
 from tlx.api.files import InputFormat
 from tlx.api.lowering import Compilation, SourceInput, grid_of, listed_names, lower_source, refused_functions
 from tlx.api.signatures import Prototype
@@ -69,7 +69,7 @@ _START: Final = "tlx.start"
 F = TypeVar("F")
 
 
-class FunctionNamespace(Namespace[F]):
+class FunctionNamespace(LoadedCode, Namespace[F]):
     """The functions of a compiled module by name, and its entry: the function named at compilation, or the only one.
 
     Args:
@@ -90,6 +90,9 @@ class FunctionNamespace(Namespace[F]):
         self._refused = refused
         self._entry = entry
         self._lowered = lowered
+
+    def __repr__(self) -> str:
+        return f"<compiled module with {listed_names(self._named)}>"
 
     @property
     def lowered(self) -> str:

@@ -82,6 +82,9 @@ class Compilation:
         options: Options of the lowering.
         opt_level: LLVM's optimisation level, 0 to 3.
         entry: Name of the function that calling the result calls; None for the only one.
+
+    Raises:
+        UsageError: The options stop the lowering before there is code to compile.
     """
 
     source: SourceInput
@@ -90,6 +93,14 @@ class Compilation:
     options: Options
     opt_level: int = 2
     entry: str | None = None
+
+    def __post_init__(self) -> None:
+        from tlx.lower.options import STAGE_NAMES
+
+        stage = self.options.stop_after
+        if stage not in (None, STAGE_NAMES[-1]):
+            remedy = "tlx.lower_text returns the output of that stage"
+            raise UsageError(f"stop_after={stage!r} leaves tensor operations, which cannot be compiled: {remedy}")
 
     def check_entry(self, defined: Collection[str]) -> None:
         """Reject an entry that is not defined.

@@ -28,6 +28,7 @@ from tlx.ir.values import (
     OpaqueConstant,
     Splat,
     Value,
+    compare_integers,
     fold_integers,
 )
 from tlx.ir.values import Value as Operand
@@ -160,6 +161,9 @@ class SymbolTable:
         return self._codecs[type_].encode(self.constants.value(value))
 
     def _place_global(self, variable: GlobalVariable) -> None:
+        if "extern_weak" in variable.words:  # nothing defines it
+            self._addresses[variable.name] = 0
+            return
         if variable.initialiser is None:
             raise EvaluationError(f"global @{variable.name} is external: its memory is not in this module")
         if variable.kind in ("alias", "ifunc"):
@@ -242,6 +246,13 @@ class ConstantEvaluator:
             return (values[0] + constant_gep_offset(self.layout, operand.source_type, indices)) & mask
         if operand.opcode in ("bitcast", "inttoptr", "ptrtoint", "addrspacecast", "trunc", "zext"):
             return values[0] & mask
+        if operand.opcode == "sext":
+            return signed(values[0], width_of(operand.operands[0].type)) & mask
+        if operand.opcode == "select":
+            return values[1] if values[0] else values[2]
+        if operand.opcode == "icmp":
+            predicate = operand.spelling.split()[1]
+            return int(compare_integers(predicate, values[0], values[1], width_of(operand.operands[0].type)))
         if operand.opcode in ("dso_local_equivalent", "no_cfi") and values:
             return values[0]
         if isinstance(operand.type, IntType) and len(values) == 2:

@@ -23,6 +23,7 @@ from tlx.evaluate.context import (
 )
 from tlx.evaluate.globals import gep_step
 from tlx.evaluate.memory import AddressSpace, alignment_check
+from tlx.evaluate.scalars import maximum, minimum
 from tlx.evaluate.values import RuntimeValue, signed, signed_array, width_of
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import Type, VectorType, scalar_of
@@ -197,6 +198,15 @@ def _checked(step: Step, check: Callable[[int], None] | None, pointer: int) -> S
 # Atomics, which are plain accesses, as threads do not overlap --------------------------------------------------------
 
 
+_FLOAT_EXTREMES: Final = {"fmax": np.fmax, "fmin": np.fmin, "fmaximum": maximum, "fminimum": minimum}
+_UNSIGNED_UPDATES: Final[dict[str, Callable[[int, int], int]]] = {
+    "uinc_wrap": lambda old, last: 0 if old >= last else old + 1,
+    "udec_wrap": lambda old, last: last if old == 0 or old > last else old - 1,
+    "usub_cond": lambda old, less: old - less if old >= less else old,
+    "usub_sat": lambda old, less: max(old - less, 0),
+}
+
+
 def _update(operation: str, type_: Type) -> Callable[[RuntimeValue, RuntimeValue], RuntimeValue]:
     if operation == "xchg":
         return lambda _old, new: new
@@ -207,8 +217,11 @@ def _update(operation: str, type_: Type) -> Callable[[RuntimeValue, RuntimeValue
         prefix = "u" if operation[0] == "u" else "s"
         first = icmp_function(prefix + ("gt" if operation.endswith("max") else "lt"), type_)
         return lambda old, new: old if first(old, new) else new
-    if operation in ("fmax", "fmin"):
-        return np.fmax if operation == "fmax" else np.fmin
+    if operation in _FLOAT_EXTREMES:
+        extreme = _FLOAT_EXTREMES[operation]
+        return lambda old, new: extreme(old, new)[()]
+    if operation in _UNSIGNED_UPDATES:
+        return _UNSIGNED_UPDATES[operation]
     return binary_function(operation, scalar_of(type_))
 
 

@@ -147,7 +147,8 @@ def emit_code(
     Raises:
         CodegenError: LLVM rejects the module, the triple or the features, or crashes.
     """
-    from tlx.llvm.verification import escape_nul, upgrade_ir
+    from tlx.llvm.upgrade import upgrade_ir
+    from tlx.llvm.verification import escape_nul
 
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")

@@ -23,6 +23,7 @@ from tlx.diagnostics import TlxError, UsageError
 
 _SYMBOL_TABLE: Final = 2
 _UNDEFINED: Final = 0
+_WEAK: Final = 2
 _LINKER: Final = ("", "_GLOBAL_OFFSET_TABLE_", "__dso_handle")
 _COMMON: Final = ("libm.so.6", "libgcc_s.so.1")  # mathematics, conversions of half and 128-bit integers
 _numbers: Final = itertools.count()
@@ -120,7 +121,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def elf_symbols(image: bytes) -> Iterator[tuple[str, bool]]:
-    """Global symbols of a 64-bit little-endian ELF object, and whether it defines them; none for other files."""
+    """Global symbols of a 64-bit little-endian ELF object, and whether it defines them; none for other files.
+
+    Weak references are left out: they are null where no object defines them.
+    """
     if image[:6] != b"\x7fELF\x02\x01":
         return
     sections_at, count = struct.unpack_from("<Q", image, 0x28)[0], struct.unpack_from("<H", image, 0x3C)[0]
@@ -130,7 +134,9 @@ def elf_symbols(image: bytes) -> Iterator[tuple[str, bool]]:
             continue
         names = sections[link][4]
         for at in range(offset + first * entry, offset + size, entry):
-            name, _, _, section = struct.unpack_from("<IBBH", image, at)
+            name, info, _, section = struct.unpack_from("<IBBH", image, at)
+            if section == _UNDEFINED and info >> 4 == _WEAK:
+                continue
             spelled = image[names + name : image.index(b"\0", names + name)]
             yield spelled.decode(errors="surrogateescape"), section != _UNDEFINED
 

@@ -1,4 +1,4 @@
-"""Verifies modules with LLVM's parser and verifier; rewrites spellings that the current LLVM no longer reads."""
+"""Verifies modules with LLVM's parser and verifier."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, TlxError, UsageError, VerifyError
 from tlx.llvm.process import LLVMCrashError, LLVMRejectedError, llvm
+from tlx.llvm.upgrade import upgrade_ir
 
 if TYPE_CHECKING:
+    from tlx.ir.functions import Function
     from tlx.ir.module import Item, Module
 
-_INRANGE: Final = re.compile(r'(?P<skipped>"[^"]*"|;[^\n]*)|(?<=[\s,])inrange(?= i\d)')
-_TYPED_ATTRIBUTES: Final = ("byval", "sret", "inalloca")
-_UNTYPED: Final = re.compile(rf"(?<= )(?:{'|'.join(_TYPED_ATTRIBUTES)})(?=[ ,)])")
-_ATTRIBUTES: Final = re.compile(r"(?: (?:[a-z]+|align \d+|dereferenceable\(\d+\)))* $")
-_LONGEST_TYPE: Final = 4096
-_OPENING: Final = "([{<"
-_CLOSING: Final = ")]}>"
 _NUL: Final = re.compile(r'"[^"]*"|;[^\n]*|\0')
 
 
@@ -36,41 +31,6 @@ def escape_nul(text: str) -> str:
 def _nul(match: re.Match[str]) -> str:
     piece = match.group()
     return piece.replace("\0", "\\00" if piece[0] == '"' else " ")
-
-
-def upgrade_ir(text: str) -> str:
-    """The text with the spellings that LLVM 22 cannot read replaced; the same text if it has none."""
-    if "inrange " in text:
-        text = _INRANGE.sub(lambda m: m.group("skipped") or " " * len("inrange"), text)
-    return _UNTYPED.sub(_typed, text) if any(word in text for word in _TYPED_ATTRIBUTES) else text
-
-
-def _typed(match: re.Match[str]) -> str:
-    """`byval` with the type of the typed pointer before it; unchanged if there is none."""
-    before = match.string[max(0, match.start() - _LONGEST_TYPE) : match.start()]
-    before = _ATTRIBUTES.sub("", before)
-    if not before.endswith("*"):
-        return match.group()
-    return f"{match.group()}({_last_type(before[:-1])})"
-
-
-def _last_type(text: str) -> str:
-    """The type at the end of a text, which starts after an opening bracket, a comma or white space."""
-    depth = 0
-    quoted = False
-    for index in range(len(text) - 1, -1, -1):
-        character = text[index]
-        if character == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif character in _CLOSING:
-            depth += 1
-        elif depth == 0 and character in f"{_OPENING}, \n":
-            return text[index + 1 :]
-        elif character in _OPENING:
-            depth -= 1
-    return text
 
 
 _PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
@@ -197,8 +157,7 @@ def _cause(error: TlxError, source: Source) -> TlxError:
 def verify(text: str, cancelled: threading.Event | None = None) -> Rejection | None:
     """Have LLVM verify a text: None if it accepts the text.
 
-    Spellings of older LLVMs that the current one cannot read (`inrange` before an index, `byval` without a type) are
-    replaced in a copy, with the same columns where that is possible.
+    Spellings of older LLVMs that the current one cannot read are replaced in a copy with the same lines.
 
     Args:
         text: The text.
@@ -213,8 +172,17 @@ def verify(text: str, cancelled: threading.Event | None = None) -> Rejection | N
         llvm().ask("check", text, cancelled=cancelled)
     except LLVMRejectedError as rejected:
         upgraded = upgrade_ir(text) if rejected.kind == "parse" else text
-        return verify(upgraded, cancelled) if upgraded != text else _rejection(rejected, text)
+        if upgraded == text:
+            return _rejection(rejected, text)
+        rejection = verify(upgraded, cancelled)
+        return rejection and _moved(rejection, Source("", upgraded), Source("", text))
     return None
+
+
+def _moved(rejection: Rejection, source: Source, original: Source) -> Rejection:
+    """A rejection of a text, in another text with the same lines."""
+    places = [source.location(offset) for offset in rejection.offsets]
+    return replace(rejection, offsets=tuple(original.offset(*place) for place in places))
 
 
 def _verify_named(text: str, name: str) -> Rejection | None:
@@ -259,13 +227,10 @@ def _in_text(module: Module, item: Item, offset: int) -> Span | None:
     return module.source.span(start + offset) if start >= 0 else None
 
 
-def _in_function(function: object, offset: int) -> Span | None:
-    from tlx.ir.functions import Function
-
-    assert isinstance(function, Function)
+def _in_function(function: Function, offset: int) -> Span | None:
+    if offset < len(function.header):
+        return _in_header(function, offset)
     offset -= len(function.header)
-    if offset < 0:
-        return function.span
     for block in function.blocks:
         offset -= len(block.label)
         for instruction in block.instructions:
@@ -277,9 +242,21 @@ def _in_function(function: object, offset: int) -> Span | None:
             if span is None or inside <= 0:
                 return span
             written = span.source.text[span.start : span.end]
-            is_unchanged = written.startswith(instruction.text[: inside + 1])
-            return span.source.span(span.start + inside) if is_unchanged else span
+            if written.startswith(instruction.text[: inside + 1]):
+                return span.source.span(span.start + inside)
+            rest = instruction.text[inside:]  # what is before it, such as the name of an intrinsic, may have changed
+            return span.source.span(span.end - len(rest)) if written.endswith(rest) else span
     return function.span
+
+
+def _in_header(function: Function, offset: int) -> Span | None:
+    """The place in the source if the header, which ends with the brace, is as it was there; else the whole header."""
+    span = function.span
+    if span is None:
+        return None
+    start = span.end + 1 - len(function.header)
+    is_unchanged = span.source.text.startswith(function.header, start) if start >= 0 else False
+    return span.source.span(start + offset) if is_unchanged else span
 
 
 def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
@@ -292,8 +269,14 @@ def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
 
         offset = _offset(text, int(place.group(1)), int(place.group(2)))
         return Rejection(True, with_suggestion(place.group(3), text, offset), (offset,))
-    lines = [line for line in message.splitlines() if not _quotes_ir(line)]
-    return Rejection(False, lines[0] if lines else message, tuple(_places(text, message)))
+    description, *quoted = _first_error(message.splitlines() or [message])
+    return Rejection(False, description, tuple(_places(text, quoted)))
+
+
+def _first_error(lines: list[str]) -> list[str]:
+    """The first error of a message, which lists all: its description, then the lines that quote the module."""
+    starts = [i for i, line in enumerate(lines) if not _quotes_ir(line)]
+    return lines[starts[0] : starts[1] if len(starts) > 1 else None] if starts else lines
 
 
 def _offset(text: str, line: int, column: int) -> int:
@@ -308,10 +291,9 @@ def _quotes_ir(line: str) -> bool:
     return line.startswith(" ") or bool(re.match(r"(?:\S+ )?[%@!]\S+$|ptr @", line))
 
 
-def _places(text: str, message: str) -> Iterator[int]:
-    """Offsets of the instructions and functions a verifier's message prints; the last one printed is the culprit."""
-    first, *_ = [*message.split("\n\n"), message]
-    for line in reversed(first.splitlines()[1:8]):
+def _places(text: str, quoted: list[str]) -> Iterator[int]:
+    """Offsets of the instructions and functions that an error quotes; the last one quoted is the culprit."""
+    for line in reversed(quoted[:7]):
         place = _place_of(text, line)
         if place is not None:
             yield place

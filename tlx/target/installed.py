@@ -27,13 +27,16 @@ def targets(machine: str = "") -> dict[str, Target]:
         machine: Architecture of the machines that they are for, as the system spells it; empty for any.
 
     Raises:
-        UsageError: A target of another package cannot be loaded.
+        UsageError: A target of another package cannot be loaded, or has the name of another target.
     """
     by_name: dict[str, Target] = {}
     for name in target_modules(machine):
         by_name |= targets_of_module(name)
     for target in _targets_of_packages():
-        by_name |= _by_name(target)
+        provided = _by_name(target)
+        if taken := sorted(by_name.keys() & provided):
+            raise UsageError(f"a package provides a target named '{taken[0]}', which is the name of another: rename it")
+        by_name |= provided
     return {name: target for name, target in by_name.items() if not machine or target.is_for(machine)}
 
 

@@ -116,7 +116,9 @@ def resolve_target(
     resolved = find_target(target) if isinstance(target, str) else target
     triple = triple or foreign_triple(resolved)
     if triple and not resolved.is_for(triple):
-        raise UsageError(f"target {resolved.name} is for {' and '.join(resolved.triples)}, not for triple '{triple}'")
+        others = ", ".join(name for name, other in targets().items() if other.is_for(triple))
+        message = f"target {resolved.name} is for {' and '.join(resolved.triples)}, not for triple '{triple}'"
+        raise UsageError(f"{message}; targets for it: {others}")
     resolved = resolved.for_triple(triple)
     if cpu:
         resolved = resolved.on_cpu(cpu)

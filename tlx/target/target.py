@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _VECTOR_BYTES: Final = (16, 32, 64, 128)
+_FEWEST_REGISTERS: Final = 4  # sums, and the operands of a product
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
@@ -173,6 +174,9 @@ class Target:
     def __post_init__(self) -> None:
         if self.vector_bytes not in _VECTOR_BYTES:
             msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32, 64, 128 are supported"
+            raise ValueError(msg)
+        if self.registers < _FEWEST_REGISTERS:
+            msg = f"target {self.name}: {self.registers} vector registers; at least {_FEWEST_REGISTERS} are supported"
             raise ValueError(msg)
         for feature in self.features:
             if feature[:1] not in ("+", "-"):

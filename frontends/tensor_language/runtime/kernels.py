@@ -11,7 +11,7 @@ import numpy as np
 
 from tlx.api import compiler
 from tlx.api.arguments import ArgumentError, array_address
-from tlx.api.call import CompiledFunction
+from tlx.api.call import CompiledFunction, LoadedCode
 from tlx.api.compiler import Namespace
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies
@@ -41,7 +41,7 @@ Groups = SupportsIndex | Sequence[SupportsIndex]
 _MAX_GROUPS: Final = 1 << 62
 
 
-class CompiledKernel:
+class CompiledKernel(LoadedCode):
     """A kernel that can be called.
 
     Attributes:
@@ -50,6 +50,7 @@ class CompiledKernel:
 
     def __init__(self, function: Function, call: CompiledFunction) -> None:
         self.function = function
+        self.__name__ = function.name.text
         self._call = call
         used = parameter_uses(function)
         parameters = c_parameters(function, one_group=False)
@@ -171,7 +172,7 @@ def _compiled_kernel(function: Function, call: CompiledFunction) -> CompiledKern
     return DeviceKernel(function, call) if isinstance(call, DeviceFunction) else CompiledKernel(function, call)
 
 
-class CompiledKernels(Namespace[CompiledKernel]):
+class CompiledKernels(LoadedCode, Namespace[CompiledKernel]):
     """Compiled kernels, as attributes, or as items if the name is no Python identifier.
 
     Attributes:
@@ -183,6 +184,9 @@ class CompiledKernels(Namespace[CompiledKernel]):
         self.program = program
         self.lowered = compiled.lowered
         super().__init__({f.name.text: _compiled_kernel(f, compiled[f.name.text]) for f in program.functions})
+
+    def __repr__(self) -> str:
+        return f"<compiled kernels {', '.join(f'@{name}' for name in self._named)}>"
 
     def __getitem__(self, name: str) -> CompiledKernel:
         """The kernel of that name.

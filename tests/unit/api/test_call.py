@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -210,6 +212,19 @@ def test_missing_symbols_are_named() -> None:
         tlx.compile("declare void @nowhere()\ndefine void @f() {\n  call void @nowhere()\n  ret void\n}\n")
     with pytest.raises(UsageError, match=r"could not load library 'nowhere\.so'"):
         tlx.compile(PLAIN, libraries=["nowhere.so"])
+
+
+def test_weak_references_that_nothing_defines_are_null() -> None:
+    """`if (hook) hook();` in C, with a weak `hook`: clang before version 19 compares in a constant expression."""
+    text = """
+@nowhere = extern_weak global i8
+define i32 @f() {
+  %r = select i1 icmp eq (ptr @nowhere, ptr null), i32 1, i32 zext (i1 icmp eq (ptr @nowhere, ptr null) to i32)
+  ret i32 %r
+}
+"""
+    assert tlx.compile(text).f() == 1
+    assert tlx.Machine(tlx.parse(text, "f.ll")).call("f") == 1
 
 
 def test_a_crash_of_the_code_generator_is_an_error() -> None:
@@ -530,3 +545,29 @@ def test_wrappers_have_the_features_of_functions_without_tensors() -> None:
 def test_source_that_is_none() -> None:
     with pytest.raises(UsageError, match="takes a module, a text or a path, got int"):
         tlx.compile(cast("str", 3))
+
+
+def test_functions_have_names_and_are_shared_by_copies() -> None:
+    compiled = tlx.compile(PLAIN)
+    function = compiled.answer
+    assert function.__name__ == "answer"
+    assert "@answer" in repr(compiled)
+    assert copy.copy(function) is function
+    holder = copy.deepcopy({"module": compiled, "function": function})
+    assert holder["module"] is compiled
+    assert holder["function"]() == 42
+    for item in (compiled, function):
+        with pytest.raises(TypeError, match=r"cannot pickle <compiled .*machine code in this process: compile"):
+            pickle.dumps(item)
+
+
+def test_stages_before_the_last_are_not_compiled() -> None:
+    with pytest.raises(UsageError, match=r"stop_after='to-2d' leaves tensor operations.*tlx\.lower_text returns"):
+        tlx.compile(PLAIN, stop_after="to-2d")
+
+
+def test_memory_without_the_alignment_of_its_elements_is_refused() -> None:
+    unaligned = np.zeros(17, np.uint8)[1:].view(np.float32)
+    function = tlx.compile("define void @f(ptr %x) {\n  store float 1.0, ptr %x, align 1\n  ret void\n}\n").f
+    with pytest.raises(ArgumentError, match="expected an array aligned to 4 bytes, got one that is not"):
+        function(unaligned)

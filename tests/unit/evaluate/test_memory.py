@@ -380,6 +380,8 @@ def test_globals() -> None:
         ("udiv (i8 -1, i8 2)", 127),
         ("urem (i8 -1, i8 16)", 15),
         ("lshr (i8 ptrtoint (ptr null to i8), i8 0)", 0),
+        ("sext (i1 true to i8)", -1),
+        ("select (i1 icmp slt (i8 -1, i8 1), i8 3, i8 4)", 3),
     ],
 )
 def test_constant_expressions_are_evaluated(expression: str, expected: int) -> None:
@@ -437,6 +439,34 @@ define i32 @f(ptr %p) {
 }
 """
     assert run(text, np.array([10], np.int32)) == 10 + 15 + 40 + 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "old", "operand", "new"),
+    [
+        ("uinc_wrap", 3, 7, 4),
+        ("uinc_wrap", 7, 7, 0),
+        ("udec_wrap", 3, 7, 2),
+        ("udec_wrap", 0, 7, 7),
+        ("udec_wrap", 9, 7, 7),
+        ("usub_cond", 9, 7, 2),
+        ("usub_cond", 3, 7, 3),
+        ("usub_sat", 3, 7, 0),
+        ("fmax", np.nan, 1.0, 1.0),
+        ("fmaximum", np.nan, 1.0, np.nan),
+        ("fmaximum", -0.0, 0.0, 0.0),
+        ("fminimum", 0.0, -0.0, -0.0),
+    ],
+)
+def test_atomic_updates(operation: str, old: float, operand: float, new: float) -> None:
+    type_ = "float" if isinstance(old, float) else "i32"
+    memory = np.array([old], np.float32 if type_ == "float" else np.int32)
+    text = (
+        f"define {type_} @f(ptr %p, {type_} %x) {{\n  %a = atomicrmw {operation} ptr %p, {type_} %x seq_cst\n"
+        f"  ret {type_} %a\n}}\n"
+    )
+    np.testing.assert_array_equal(run(text, memory, operand), old)
+    np.testing.assert_array_equal([memory[0], np.signbit(memory[0])], [new, np.signbit(new)])
 
 
 def test_globals_have_the_alignment_that_opt_assumes() -> None:

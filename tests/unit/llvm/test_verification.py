@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import tlx
 from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
 from tlx.ir.parser.module import parse
 from tlx.llvm import verification
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
-from tlx.llvm.verification import escape_nul, upgrade_ir
+from tlx.llvm.upgrade import upgrade_ir
+from tlx.llvm.verification import escape_nul
 
 
 def rendered(text: str, **arguments: str) -> str:
@@ -105,6 +107,40 @@ def test_old_spellings(old: str, new: str) -> None:
     assert upgrade_ir(old) == new
 
 
+REMOVED = """\
+@w = extern_weak global i8
+define i64 @f(i1 %x) {
+  br i1 icmp ne (ptr @w, ptr null), label %a, label %b, !prof !0
+a:
+  switch i1 %x, label %b [ i1 0, label %c i1 1, label %c ]
+b:
+  br label %c
+c:
+  %y = phi i1 [ icmp ne (ptr @w, ptr null), %a ], [ icmp ne (ptr @w, ptr null), %a ], [ false, %b ]
+  %z = select i1 %y, i64 add (i64 mul (i64 ptrtoint (ptr @w to i64), i64 3), i64 1), i64 sext (i32 7 to i64)
+  ret i64 %z
+}
+!0 = !{!"branch_weights", i32 1, i32 2}
+"""
+
+
+def test_removed_constant_expressions_become_instructions() -> None:
+    verification.check_text(REMOVED)
+    upgraded = upgrade_ir(REMOVED).splitlines()
+    assert len(upgraded) == len(REMOVED.splitlines())
+    assert upgraded[2] == "  %constant = icmp ne ptr @w, null br i1 %constant, label %a, label %b, !prof !0"
+    assert upgraded[4].startswith("  %constant.1 = icmp ne ptr @w, null switch i1 %x")
+    assert upgraded[8] == "  %y = phi i1 [ %constant.1, %a ], [ %constant.1, %a ], [ false, %b ]"
+    assert upgraded[9].startswith(
+        "  %constant.2 = mul i64 ptrtoint (ptr @w to i64), 3 %constant.3 = add i64 %constant.2, 1"
+    )
+
+
+def test_errors_beside_removed_constant_expressions_have_their_places() -> None:
+    wrong = REMOVED.replace("ret i64 %z", "ret i64 %u")
+    assert rendered(wrong).startswith("f.ll:11:11: error:")
+
+
 def test_text_after_a_nul_is_read() -> None:
     verification.check_text('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
     assert rendered("@g = global i8 0 \0\nfoo").startswith("f.ll:2:1: error:")
@@ -142,3 +178,28 @@ def test_large_texts_reach_llvm_whole() -> None:
         verification.check_text(f"{filler}@g = global i8 %x\n", "f.ll")
     assert error.value.span
     assert error.value.span.place == "f.ll:2000001:16"
+
+
+def test_errors_in_a_parsed_header_have_their_places() -> None:
+    text = 'define void @f() comdat section "a" {\n  ret void ; @llvm.tensor.x\n}\n'
+    with pytest.raises(ParseError) as error:
+        verification.check_module(parse(text, "f.ll"))
+    assert error.value.render().startswith("f.ll:1:25: error: expected '{' in function body")
+
+
+def test_errors_behind_a_completed_name_have_their_places() -> None:
+    shape, zeros = "<1 x i32> <i32 4>", "<1 x i32> zeroinitializer"
+    call = f"call token @llvm.tensor.typeinfo(<4 x float> %x, {shape}, {zeros}, {zeros})"
+    text = f"define void @f(i8 %x) {{\n  %t = {call}\n  ret void\n}}\n"
+    with pytest.raises(ParseError) as error:
+        tlx.lower_text(text, "f.ll")
+    assert error.value.render().startswith("f.ll:2:53: error: '%x' defined with type 'i8'")
+
+
+def test_the_first_of_two_errors_is_reported_with_its_places() -> None:
+    message = rendered(
+        "define i32 @f(i32 %x, i1 %b) {\n  br i1 %b, label %a, label %c\na:\n  %u = add i32 %x, 1\n  br label %c\n"
+        "c:\n  %v = add i32 %u, 2\n  br label %d\nd:\n  %w = phi i32 [ %u, %a ]\n  ret i32 %w\n}\n"
+    )
+    assert message.startswith("f.ll:7:3: error: Instruction does not dominate all uses!\n  %v = add i32 %u, 2\n")
+    assert [line for line in message.splitlines() if "note:" in line] == ["f.ll:4:3: note: see also"]

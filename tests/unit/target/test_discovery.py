@@ -76,6 +76,12 @@ def test_vector_registers_have_known_sizes(size: int) -> None:
         Target("x", "a machine", vector_bytes=size)
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_registers_hold_sums_and_operands(count: int) -> None:
+    with pytest.raises(ValueError, match=f"target x: {count} vector registers; at least 4 are supported"):
+        Target("x", "a machine", registers=count)
+
+
 @pytest.mark.parametrize("feature", ["avx2", ""])
 def test_features_start_with_a_sign(feature: str) -> None:
     with pytest.raises(ValueError, match=f"target x: feature '{feature}' needs a '\\+' or '-' in front"):
@@ -177,6 +183,13 @@ def test_a_target_written_for_another_version_is_named(tmp_path: Path, old: str,
     message = f"target 'outside' of package tlx-outside-target 1.0 cannot be loaded: .*{said}; update or uninstall"
     with pytest.raises(UsageError, match=message):
         find_target("outside")
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_package_cannot_replace_a_target(tmp_path: Path) -> None:
+    (tmp_path / "tlx_outside_target.py").write_text(_OUTSIDE.replace('"outside"', '"avx2"'))
+    with pytest.raises(UsageError, match="a package provides a target named 'avx2', which is the name of another"):
+        targets()
 
 
 @pytest.mark.parametrize(("name", "size"), [("sve", 16), ("sve256", 32), ("sme512", 64), ("rvv256", 32)])

@@ -58,6 +58,9 @@ def test_a_new_row_of_the_table_appears_in_the_header(monkeypatch: pytest.Monkey
         ("tensor_log22", None, None),
         ("tensor_matmulx", None, None),
         ("tensor_15", None, None),
+        ("_ZN3tlx13tensor_matmulIDv16_fEET_iz", "matmul", None),
+        ("_ZN3tlx11tensor_exp2IDv4_fEET_iz", "exp2", None),
+        ("_ZN3tlx9tensor_foIDv4_fEET_iz", None, None),
     ],
 )
 def test_digits_may_follow_a_name(name: str, operation: str | None, element: str | None) -> None:
@@ -77,10 +80,30 @@ def test_every_row_has_a_placeholder() -> None:
 
 @pytest.mark.parametrize("language", ["c -std=c11", "c -std=gnu17", "c -std=c2x", "c++ -std=c++11", "c++ -std=c++20"])
 @pytest.mark.parametrize("target", ["", "-mavx512f", "--target=aarch64-linux-gnu", "--target=riscv64-linux-gnu"])
-@pytest.mark.parametrize("compiler", ["clang-14", "clang-19"])
+@pytest.mark.parametrize("compiler", ["clang-14", "clang-15", "clang-19"])
 def test_compilers_give_no_warning(compiler: str, target: str, language: str) -> None:
     require(compiler)
     words = ["-x", *language.split(), *target.split(), "-Wall", "-Wextra", "-Werror", f"-I{include_dir()}"]
     command = [compiler, *words, "-S", "-emit-llvm", "-o", "-", "-"]
     done = subprocess.run(command, input=PROGRAM, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("language", ["c99", "c11", "c2x"])
+@pytest.mark.parametrize("compiler", ["clang-14", "clang-15", "clang-16", "clang-19"])
+def test_strict_warnings_do_not_concern_the_header(compiler: str, language: str) -> None:
+    require(compiler)
+    warnings = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wundef -Werror".split()
+    command = [compiler, "-xc", f"-std={language}", *warnings, f"-I{include_dir()}", "-fsyntax-only", "-"]
+    done = subprocess.run(command, input=PROGRAM, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_compiler_gets_one_error() -> None:
+    require("gcc")
+    command = ["gcc", "-xc", f"-I{include_dir()}", "-fsyntax-only", "-"]
+    done = subprocess.run(command, input="#include <tlx.h>\n", capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "tlx.h needs clang" in done.stderr
+    assert done.stderr.count("error:") == 1
+    assert "warning:" not in done.stderr

@@ -44,6 +44,7 @@ def machine(compiler: str, flags: str, name: str) -> Machine:
     module = pipeline.raise_front_ends(parse(done.stdout, name))
     pipeline.verify(module)
     assert "@tensor_" not in str(module)
+    assert "@_ZN3tlx" not in str(module)
     return Machine(module, foreign={"outside": _nothing, "_Z7outsidei": _nothing})
 
 
@@ -223,7 +224,7 @@ PROGRAMS: Final[dict[str, Check]] = {
 
 
 def _has_overloads(compiler: str, flags: str) -> bool:
-    """C++ has, and C from clang 16 on."""
+    """C++ has, and C from clang 15 on."""
     return compiler != "clang-14" or "c++" in flags
 
 
@@ -254,6 +255,16 @@ def test_own_prototypes(compiler: str, flags: str) -> None:
     to = np.zeros(16, "f4")
     own.call("copy", to, A)
     np.testing.assert_array_equal(to, A)
+
+
+@pytest.mark.parametrize("flags", ["-O0 -std=c++11", "-O1 -std=c++11 -g", "-O2 -std=c++20 -mavx512f"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_templates(compiler: str, flags: str) -> None:
+    templates = machine(compiler, flags, "templates.cpp")
+    for name, m, n, k in (("square", 4, 4, 4), ("outer", 4, 2, 1), ("inner", 1, 1, 16)):
+        c, a, b = np.zeros(m * n, "f4"), floats(m * k), floats(k * n)
+        templates.call(name, c, a, b)
+        np.testing.assert_array_equal(c.reshape(m, n), np.maximum(2 * (a.reshape(m, k) @ b.reshape(k, n)), 0))
 
 
 def times22(x: Array, y: Array) -> Array:
