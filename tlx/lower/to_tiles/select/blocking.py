@@ -18,9 +18,9 @@ besides the multiply-adds are
     kc N / FAR_BYTES                 reading the first part, which nothing overlaps         least where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read from and written to L2 in each pass            kc = sqrt(M K)
 
-and two parts fit L2 beside C. Where L2 does not hold two such parts, or reading the first one costs too much, a pass has
-128 positions, and each panel is prefetched while the one before is multiplied: a longer panel misses the TLB, and its
-rows may share cache sets. Where passes do not pay, one covers all of K.
+and two parts fit L2 beside C. Where L2 does not hold two such parts, or reading the first one costs too much, a pass
+has 128 positions, and each panel is prefetched while the one before is multiplied: a longer panel misses the TLB, and
+its rows may share cache sets. Where passes do not pay, one covers all of K.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111. Xeon with AMX: 96x1024x1024 154, 170; 196x1024x256 156, 170;
