@@ -114,8 +114,9 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
     )
     tile, panels = multiplying / (rows * columns), max(1, recipe.blocks.nc // recipe.tile.nr)
     packs_panels = recipe.packing.b and not recipe.packing.prepacked_b
-    is_whole = sum(part.count for part in k_passes(gemm, recipe)) == 1
-    caches_panels = packs_panels and is_whole and not packs_by_steps(gemm, recipe, target)
+    caches_panels = (
+        packs_panels and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
+    )
     shared_row = recipe.tile.mr * target.memory.shared_row_cycles if _fits_l2(gemm, target) else 0.0
     return ParallelCost(rows, columns, tile, row, column, shared_row, panels, packs_panels, caches_panels)
 

@@ -25,9 +25,10 @@ its rows may share cache sets. Where passes do not pay, one covers all of K.
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111. Xeon with AMX: 96x1024x1024 154, 170; 196x1024x256 156, 170;
 double 4096 cubed by 2048 and 1024 positions 84, 88; by 1024 and 512 75.8, 82.2 and 80.4, 79.0 (on a shared machine).
-Panels of 128 positions that prefetch the next one, time divided by that with B packed or K whole (Xeon 6/167/1, best of
-alternated calls, 2026-11-30): AVX2 12x4096x1024 float .38, 32x2048x2048 .65, 64x1000x2048 .66, 64x2048x2048 .51,
-16x1024x1024 double .41; AVX-512 12x4096x1024 float .72, 32x4096x1024 .67, 64x2048x2048 .82, 128x1024x1024 1.04.
+Panels of 128 positions that prefetch the next one, time divided by that with B packed or K whole (best of alternated
+calls on a Xeon 6/167/1, and on a 6/207/2; 2026-11-30): AVX2 16x3072x768 float .26, .35; 16x2048x2048 .29, .65;
+32x2048x2048 .65, .78; 64x2048x2048 .51, .90; 16x1024x1024 double .41, .55; AVX-512 16x3072x768 float .75, .79;
+32x2048x2048 .68, .74; 64x1000x2048 .85, .92; 128x1024x1024 1.04, .96.
 
 K-unroll: how many positions of K a register tile multiplies in a step, where no operand is converted as it is read.
 
@@ -59,6 +60,8 @@ from tlx.target.target import Target
 
 FEW_PLACES: Final = 4
 """Places in a page up to which rows of B share cache sets."""
+_SHARED_PAGES: Final = 4
+"""Rows of B that are a multiple of so many pages apart share sets of the second-level cache even in a short pass."""
 
 
 def b_misses_l2(gemm: Gemm, target: Target) -> bool:
@@ -170,7 +173,9 @@ def _unpacked_pass(gemm: Gemm, target: Target, accumulator: Type) -> int | None:
                  8 lanes / kc 2 FAR_BYTES             reading and writing C
 
     If L2 does not hold two such parts, each panel is prefetched while the one before is multiplied, and passes pay that
-    gain as much as they cost. Two passes do not, unless the rows of a longer panel share sets.
+    gain as much as they cost. Two passes do not, unless the rows of a longer panel share sets; nor do any if even those
+    of a pass do: with rows 16 KB apart, 32x4096x1024 floats take .35 of the time on a Xeon 6/167/1, but 1.7 times as
+    long on a 6/207/2 (AVX2, alternated calls, 2026-11-30).
     """
     limits = target.core.limits.k_loop
     pages = limits.max_paged_pass if _pitch(gemm) >= target.caches.page else limits.max_pass
@@ -180,8 +185,10 @@ def _unpacked_pass(gemm: Gemm, target: Target, accumulator: Type) -> int | None:
     if part >= limits.min_pass and part - 2 * part * part / gemm.k >= gemm.m:
         return part
     part = limits.max_paged_pass
+    pitch, page = _pitch(gemm), target.caches.page
     is_long = gemm.k > 2 * part or rows_share_sets(gemm, bytes_of(gemm.b.element), target)
-    return part if is_long and part >= gemm.m else None
+    pays = is_long and part >= gemm.m and gcd(pitch, _SHARED_PAGES * page) < _SHARED_PAGES * page
+    return part if pays else None
 
 
 def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:

@@ -28,7 +28,7 @@ from tlx.lower.cost import (
     transposed_store_cycles,
 )
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
-from tlx.lower.to_tiles.select.blocking import b_misses_l2, elements_by_lane
+from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.instructions.dots import Dot
@@ -36,21 +36,12 @@ from tlx.target.matrix_unit import MatrixTiming, TileKind
 from tlx.target.target import Target
 
 
-def packs_by_steps(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether a matrix unit's B is packed step by step as it is multiplied, because only one row tile uses it.
-
-    Not where rows are far apart beyond L2, and a panel reads a cache line of each: blocks of panels read longer runs.
-    Time of products of bfloat that pack blocks, divided by that of packing by steps: 32x3072x768 .66, 32x2560x1024 .71,
-    32x4096x1024 .90, 32x1024x4096 .89, 32x1536x1024 .94, but 32x1000x2048 1.8, 32x768x3072 1.08, 32x2048x256, which L2
-    holds, 1.36 (Xeon 6/167/1, best of alternated calls, 2026-11-30).
-    """
+def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether a matrix unit's B is packed step by step as it is multiplied, because only one row tile uses it."""
     whole = gemm.k % recipe.tile.kstep == 0 or len(gemm.term_offsets) == 1
     packs = recipe.packing.b and not recipe.packing.prepacked_b
     multiplies_all = recipe.mma.correction == "none" and not gemm.all_pairs  # else sums of columns come first
-    size = bytes_of(gemm.b.element)
-    far = gemm.b.row_stride * gemm.b.interleave * size >= target.caches.far_pitch and b_misses_l2(gemm, target)
-    has_short_runs = recipe.tile.nr * size <= target.caches.line and far
-    return packs and gemm.m <= recipe.tile.mr and whole and multiplies_all and not has_short_runs
+    return packs and gemm.m <= recipe.tile.mr and whole and multiplies_all
 
 
 def a_stays_in_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -108,7 +99,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     tiles, depth = rows * columns, steps * kstep * size
     p, q = min(rows, recipe.tile.mr // height), min(columns, recipe.tile.nr // kind.columns)
     packs_b = recipe.packing.b and not recipe.packing.prepacked_b
-    by_steps = packs_by_steps(gemm, recipe, target)
+    by_steps = packs_by_steps(gemm, recipe)
     packed_columns = min(recipe.blocks.nc, gemm.n) if packs_b and not by_steps else 0
     packed_rows = gemm.m if recipe.packing.a and recipe.blocks.mc > recipe.tile.mr else 0
     place = _holding_level(gemm, recipe, target, depth * (packed_columns + packed_rows))
@@ -118,7 +109,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     reload = (gemm.products_per_operand - 1) * timing.load[0]
     load_a = (_tile_of_a(gemm, recipe, target, place) + reload) * height / kind.rows
     product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
-    row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, (place, 0 if by_steps else place))
+    row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
     lines = kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
         lines * columns * packs_b * gemm.packs_per_product * row_of_b + height * rows * recipe.packing.a * row_of_a
@@ -130,13 +121,12 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
 
 
-def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, places: tuple[int, int]) -> tuple[float, float]:
-    """Cycles of a row of a packed tile of A, and of B; `places`: the cache levels that hold each and its panels."""
-    place, place_of_b = places
+def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, place: int) -> tuple[float, float]:
+    """Cycles of a row of a packed tile of A, and of B; `place`: the cache level that holds operands and panels."""
     deep = timing.masked_row if gemm.k % recipe.tile.kstep else 0
     masked_a = timing.masked_row if any(r.padding for r in row_ranges(gemm, recipe)) else deep
     masked_b = timing.masked_row if any(c.padding for c in column_ranges(gemm, recipe)) else deep
-    row_of_b = timing.packed_row[place_of_b] + masked_b
+    row_of_b = timing.packed_row[0 if packs_by_steps(gemm, recipe) else place] + masked_b
     if gemm.a.is_row_major == recipe.packing.a_in_groups:
         return timing.transposed_row[place] + masked_a, row_of_b
     return timing.packed_row[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b

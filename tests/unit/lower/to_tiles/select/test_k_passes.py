@@ -41,7 +41,7 @@ def test_few_rows_prefetch_the_next_block_of_k(m: int, n: int, k: int) -> None:
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize("element", [FLOAT, DOUBLE])
-@pytest.mark.parametrize(("m", "n", "k"), [(12, 4096, 1024), (16, 3072, 768), (64, 2048, 2048), (32, 8192, 512)])
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 3072, 768), (64, 3072, 2048), (32, 9216, 512)])
 def test_few_rows_prefetch_the_next_panel_of_a_wide_b(m: int, n: int, k: int, element: Type, target: str) -> None:
     """The parts of B of two passes do not fit the second-level cache; the rows of a panel do."""
     recipe = select(_gemm(m, n, k, element, element=element), targets()[target])
@@ -56,6 +56,11 @@ def test_many_rows_pack_b(n: int) -> None:
     assert recipe.packing.b
     assert recipe.blocks.kc == 1024
     assert not recipe.prefetch.locality
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_rows_that_share_sets_even_in_a_short_pass_are_packed(target: str) -> None:
+    assert select(_gemm(64, 8192, 1024), targets()[target]).packing.b
 
 
 def test_two_passes_over_rows_in_different_sets_do_not_pay() -> None:

@@ -14,7 +14,6 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
-from tlx.lower.to_tiles.select.recipe_cost import packs_by_steps
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.costs.core import CoreModel
 from tlx.target.installed import targets
@@ -391,19 +390,3 @@ def test_a_panel_has_rows_of_all_terms(terms: int, distance: int, prefetches: bo
     offsets = tuple((96 * term, distance * term) for term in range(terms))
     gemm = replace(_gemm(52, 96, 96), term_offsets=offsets, packs_per_product=0)
     assert (select(gemm, TARGETS["avx2"]).prefetch.b_steps > 0) is prefetches
-
-
-@pytest.mark.parametrize(
-    ("size", "steps"),
-    [
-        ((32, 1000, 2048), True),
-        ((32, 2048, 256), True),  # L2 holds B
-        ((16, 3072, 768), True),  # a row of a panel is two lines
-        ((32, 3072, 768), False),
-        ((32, 3200, 768), False),
-        ((64, 1000, 2048), False),  # two row tiles
-    ],
-)
-def test_one_row_tile_packs_b_by_steps_unless_its_rows_are_far_apart(size: tuple[int, int, int], steps: bool) -> None:
-    gemm, target = _gemm(*size, BFLOAT), TARGETS["amx"]
-    assert packs_by_steps(gemm, select(gemm, target), target) is steps

@@ -22,7 +22,7 @@ _ROWS_AT_ONCE: Final = 16
 
 The hardware prefetcher follows reads and writes in 32 pages at most. Time of products that pack 16 rows at a time,
 divided by that with 32: 64x3072x768 bfloats .88, 128x3072x768 .92, 64x2048x2048 .95, 64x768x3072 .98, 64x1000x2048 1.01
-(Xeon 6/167/1, alternated calls, 2026-11-30).
+(Xeon 6/167/1, alternated calls, 2026-11-30); .91, .95, .98, .99, 1.01 (Xeon 6/207/2).
 """
 _MANY_TILES: Final = 4
 """Least number of row tiles with which the products of the first tile hide too little of the packing."""
@@ -46,7 +46,7 @@ class MatrixUnitOperands(Operands):
         self.depth = self.term_depth * self.terms.count
         self.steps = self.depth // gemm.products_per_operand // recipe.tile.kstep
         self.packs_all_of_a = recipe.packing.a and recipe.blocks.mc >= gemm.m
-        self.packs_by_steps = packs_by_steps(gemm, recipe, function.target)
+        self.packs_by_steps = packs_by_steps(gemm, recipe)
         self._mark_of_b = STREAMING if recipe.prefetch.b_bypasses_l1 else ""
 
     def reserve(self, scratch: Scratch) -> None:
