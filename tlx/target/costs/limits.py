@@ -40,7 +40,7 @@ class KLoopLimits:
     Attributes:
         min_pass: Least positions of K in a pass, if a pass prefetches the B of the next one.
         max_pass: Most positions of K in a pass.
-        max_paged_pass: Most positions if each row of B is in another page.
+        max_paged_pass: Most positions if each row of B is in another page, or L2 does not hold B of two passes.
         unroll: Positions of K in an iteration, if registers allow: 4 were not faster.
         min_unroll: Least positions of K in an iteration, if A and B are read by rows, whatever registers allow.
         min_dot_unroll: The same for dot products, whose positions are groups.

@@ -276,29 +276,43 @@ class PanelPacker:
 
     # B ---------------------------------------------------------------------------------------------------------
 
-    def pack_block_of_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
-        """Pack a block of `k` rows, tile by tile, in the order of B's layout."""
+    def pack_block_of_b(self, source: Value, panel: Value, columns: EqualTiles, k: int, depth: int = 0) -> None:
+        """Pack a block of `k` rows, tile by tile, in the order of B's layout.
+
+        Args:
+            source: Address of the first row in memory.
+            panel: That of its place in the panel.
+            columns: The panel's columns.
+            k: Rows of B.
+            depth: Rows of a tile, of which these are a part; 0: the rows, and padding up to the inner loop's step.
+        """
         layout, view = self.layout, self.layout.view
         if layout.width == 1 and not layout.tile and not view.is_row_major and view.interleave == 1:
             self._transpose_strips(source, panel, columns, k)
             return
+        written = k if depth else layout.depth(k)
+        depth = depth or written
         width = layout.tile or columns.size
         tiles = {start: max(0, start + width - columns.valid) for start in range(0, columns.size, width)}
         present = {start: missing for start, missing in tiles.items() if missing < width}
         if view.is_row_major:
-            self._interleave_rows(source, panel, present, width, k)
+            self._interleave_rows(source, panel, present, width, (k, depth))
         else:
             for start, missing in present.items():
                 self._pack_tile(source, panel, start, (width, missing), k)
-        depth = layout.depth(k)
         for start, missing in tiles.items():
             done = round_up(k, layout.width) if missing < width else 0
-            self._clear(panel, start * depth + done * width, (depth - done) * width)
+            self._clear(panel, start * depth + done * width, (written - done) * width)
 
-    def _interleave_rows(self, source: Value, panel: Value, tiles: dict[int, int], width: int, k: int) -> None:
-        """Interleave a few rows of all tiles before the next rows, so that each cache line of B is read once."""
+    def _interleave_rows(
+        self, source: Value, panel: Value, tiles: dict[int, int], width: int, rows: tuple[int, int]
+    ) -> None:
+        """Interleave a few rows of all tiles before the next rows, so that each cache line of B is read once.
+
+        `rows` are those of B, and those of a tile.
+        """
         b, layout, copy = self.b, self.layout, self._copy("b")
-        depth = layout.depth(k)
+        k, depth = rows
         height = layout.width * (max(1, _LINES_AT_ONCE // len(tiles)) if layout.tile else 1)
 
         def interleave(number: Value, count: int) -> None:

@@ -18,12 +18,17 @@ besides the multiply-adds are
     kc N / FAR_BYTES                 reading the first part, which nothing overlaps         least where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read from and written to L2 in each pass            kc = sqrt(M K)
 
-and two parts fit L2 beside C. Where that does not pay, one pass covers all of K. Where each row of B is in a page of
-its own, a pass has 128 positions, which limits TLB misses.
+and two parts fit L2 beside C. Where L2 does not hold two such parts, or reading the first one costs too much, a pass
+has 128 positions, and each panel is prefetched while the one before is multiplied: a longer panel misses the TLB, and
+its rows may share cache sets. Where passes do not pay, one covers all of K.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111. Xeon with AMX: 96x1024x1024 154, 170; 196x1024x256 156, 170;
 double 4096 cubed by 2048 and 1024 positions 84, 88; by 1024 and 512 75.8, 82.2 and 80.4, 79.0 (on a shared machine).
+Panels of 128 positions that prefetch the next one, time divided by that with B packed or K whole (best of alternated
+calls on a Xeon 6/167/1, and on a 6/207/2; 2026-11-30): AVX2 16x3072x768 float .26, .35; 16x2048x2048 .29, .65;
+32x2048x2048 .65, .78; 64x2048x2048 .51, .90; 16x1024x1024 double .41, .55; AVX-512 16x3072x768 float .75, .79;
+32x2048x2048 .68, .74; 64x1000x2048 .85, .92; 128x1024x1024 1.04, .96.
 
 K-unroll: how many positions of K a register tile multiplies in a step, where no operand is converted as it is read.
 
@@ -55,6 +60,8 @@ from tlx.target.target import Target
 
 FEW_PLACES: Final = 4
 """Places in a page up to which rows of B share cache sets."""
+_SHARED_PAGES: Final = 4
+"""Rows of B that are a multiple of so many pages apart share sets of the second-level cache even in a short pass."""
 
 
 def b_misses_l2(gemm: Gemm, target: Target) -> bool:
@@ -140,8 +147,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
         longest = longest * bytes_of(accumulator) // size
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
-        part = _pass_positions(gemm, target, accumulator)
-        most = part if not b_misses_l2(gemm, target) or _passes_pay(gemm, target, part) else most
+        most = _unpacked_pass(gemm, target, accumulator) or most
     seed = target.core.costs.seed
     if not may_split_k(gemm, target, accumulator) or (gemm.k <= most and seed is None):
         return gemm.k
@@ -157,23 +163,32 @@ def _most_rows(gemm: Gemm, target: Target) -> int:
     return (2 if near else 1) * target.core.limits.packing.unpacked_l2_miss_rows
 
 
-def _pass_positions(gemm: Gemm, target: Target, accumulator: Type) -> int:
-    """Positions of K in a pass over a B that is read unpacked."""
-    limits = target.core.limits
-    pages = limits.k_loop.max_paged_pass if _pitch(gemm) >= target.caches.page else limits.k_loop.max_pass
+def _unpacked_pass(gemm: Gemm, target: Target, accumulator: Type) -> int | None:
+    """Most positions of K in a pass over a B that is read unpacked; None if B is better packed.
+
+    Passes pay that gain twice as much as they cost, in cycles per position and register of C:
+
+        gains    4 lanes / M FAR_BYTES                reading B
+        costs    4 lanes kc / K M FAR_BYTES           reading its first part, if L2 holds two parts
+                 8 lanes / kc 2 FAR_BYTES             reading and writing C
+
+    If L2 does not hold two such parts, each panel is prefetched while the one before is multiplied, and passes pay that
+    gain as much as they cost. Two passes do not, unless the rows of a longer panel share sets; nor do any if even those
+    of a pass do: with rows 16 KB apart, 32x4096x1024 floats take .35 of the time on a Xeon 6/167/1, but 1.7 times as
+    long on a 6/207/2 (AVX2, alternated calls, 2026-11-30).
+    """
+    limits = target.core.limits.k_loop
+    pages = limits.max_paged_pass if _pitch(gemm) >= target.caches.page else limits.max_pass
     if not b_misses_l2(gemm, target):
         return pages
-    return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
-
-
-def _passes_pay(gemm: Gemm, target: Target, part: int) -> bool:
-    """Whether passes of this many positions gain twice as much as they cost, in cycles per position and register of C.
-
-    gains    4 lanes / M FAR_BYTES                reading B
-    costs    4 lanes kc / K M FAR_BYTES           reading its first part
-             8 lanes / kc 2 FAR_BYTES             reading and writing C
-    """
-    return part >= target.core.limits.k_loop.min_pass and part - 2 * part * part / gemm.k >= gemm.m
+    part = min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
+    if part >= limits.min_pass and part - 2 * part * part / gemm.k >= gemm.m:
+        return part
+    part = limits.max_paged_pass
+    pitch, page = _pitch(gemm), target.caches.page
+    is_long = gemm.k > 2 * part or rows_share_sets(gemm, bytes_of(gemm.b.element), target)
+    pays = is_long and part >= gemm.m and gcd(pitch, _SHARED_PAGES * page) < _SHARED_PAGES * page
+    return part if pays else None
 
 
 def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
@@ -184,9 +199,8 @@ def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
 
 
 def _may_read_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
-    """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
-    pays = not b_misses_l2(gemm, target) or _passes_pay(gemm, target, _pass_positions(gemm, target, accumulator))
-    return pays and may_split_k(gemm, target, accumulator)
+    """Whether B fits L2, or passes over K pay."""
+    return _unpacked_pass(gemm, target, accumulator) is not None and may_split_k(gemm, target, accumulator)
 
 
 def _b_rows_in_half_l2(gemm: Gemm, target: Target, accumulator: Type) -> int:

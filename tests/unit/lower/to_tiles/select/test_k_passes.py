@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tlx.ir.types import BFLOAT, FLOAT, Type
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, Type
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
@@ -18,8 +18,8 @@ from tlx.target.installed import targets
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 
 
-def _gemm(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Gemm:
-    views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n + gap, 1), MatrixView(result, m, n, n, 1)
+def _gemm(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0, element: Type = FLOAT) -> Gemm:
+    views = MatrixView(element, m, k, k, 1), MatrixView(element, k, n, n + gap, 1), MatrixView(result, m, n, n, 1)
     return Gemm(*views, None, "f", "f")
 
 
@@ -39,13 +39,34 @@ def test_few_rows_prefetch_the_next_block_of_k(m: int, n: int, k: int) -> None:
     assert 4 * (2 * recipe.blocks.kc * n + m * n) <= _TARGET.caches.l2
 
 
-@pytest.mark.parametrize(("m", "n"), [(120, 1024), (64, 2048)])
-def test_many_rows_pack_b(m: int, n: int) -> None:
-    """So do fewer where C leaves too little room for parts of B."""
-    recipe = _recipe(m, n, 1024)
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("element", [FLOAT, DOUBLE])
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 3072, 768), (64, 3072, 2048), (32, 9216, 512)])
+def test_few_rows_prefetch_the_next_panel_of_a_wide_b(m: int, n: int, k: int, element: Type, target: str) -> None:
+    """The parts of B of two passes do not fit the second-level cache; the rows of a panel do."""
+    recipe = select(_gemm(m, n, k, element, element=element), targets()[target])
+    assert not recipe.packing.b
+    assert recipe.blocks.kc <= 128
+    assert not recipe.prefetch.locality
+
+
+@pytest.mark.parametrize("n", [1024, 2048])
+def test_many_rows_pack_b(n: int) -> None:
+    recipe = _recipe(136, n, 1024)
     assert recipe.packing.b
     assert recipe.blocks.kc == 1024
     assert not recipe.prefetch.locality
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_rows_that_share_sets_even_in_a_short_pass_are_packed(target: str) -> None:
+    assert select(_gemm(64, 8192, 1024), targets()[target]).packing.b
+
+
+def test_two_passes_over_rows_in_different_sets_do_not_pay() -> None:
+    recipe = _recipe(64, 3136, 256)
+    assert not recipe.packing.b
+    assert recipe.blocks.kc == 256
 
 
 @pytest.mark.parametrize("m", [100, 196, 256])
