@@ -472,12 +472,11 @@ class OperandViews:
 
     def _whole(self, root: Value, type_: TensorType) -> TensorView:
         """The memory of a flattened vector; as a tensor of a type if its order is that of the vector."""
-        order = self.layouts.get(root.name) if isinstance(root, Local) else None
-        if order is None:
+        if not isinstance(root, Local) or root.name not in self.layouts:
             return TensorView.of(self.storage_of(root), type_)
         result = self.facts.op_of(root).result
         assert result is not None
-        return _ordered_view(self.storage_of(root), result, order)
+        return _ordered_view(self.storage_of(root), result, self.layouts[root.name])
 
     def part_of(self, root: Value) -> Part | None:
         """The place of a flattened vector in another result; None if it has memory of its own."""

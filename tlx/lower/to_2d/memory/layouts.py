@@ -154,7 +154,7 @@ class _Assignment:
             if convolution is not None:
                 self._add(convolution.tensors[0], op, partial(self._convolution_cycles, op, convolution))
             for tensor in self._other_operands(op):
-                self._add(tensor, op, partial(self._copy_cycles, op, tensor))
+                self._add(tensor, op, partial(self._copy_cycles, tensor))
         ones = self.costs.ones()
         return [name for name in self.images if name in ones]
 
@@ -188,7 +188,7 @@ class _Assignment:
         last = {read, written} & self.images.keys()
         return replace(self.operands, layouts={name: _last_order(self.images[name].result) for name in last})
 
-    def _copy_cycles(self, op: TensorOp, tensor: Tensor, is_read_last: bool, is_written_last: bool) -> float:
+    def _copy_cycles(self, tensor: Tensor, is_read_last: bool, is_written_last: bool) -> float:
         """The cycles of a copy of an operand in the order of the result; none if it has this order."""
         view = self._with(tensor if is_read_last else None, None).view(tensor)
         if len(view.dims) < _LEAST_RANK or any(dim.stride == 0 and dim.extent > 1 for dim in view.dims):

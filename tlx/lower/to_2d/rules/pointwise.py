@@ -397,7 +397,6 @@ class FusedOperand:
             assert strides is not None
         self.strides = strides
 
-
     def copy_in_order(
         self, context: EmitContext, b: TensorBuilder, op: TensorOp, sizes: Sequence[int], order: Sequence[int]
     ) -> None:
