@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from tests.tools import quick_by_target
+from tlx import lower_text
 from tlx.api.validation import validate
 from tlx.graph import Graph, Value
 from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.memory import layouts
 
 _TARGETS: Final = ("avx2", "avx512", "amx")
@@ -67,7 +69,7 @@ def _label(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     def channels_last(assignment: Any, _written: Any) -> list[str]:
         return [name for name in assignment.images if seed % 3 == 0 or rng.integers(2)]
 
-    monkeypatch.setattr(layouts._Assignment, "channels_last", channels_last)  # noqa: SLF001 - every labelling is right
+    monkeypatch.setattr(layouts._Assignment, "channels_last", channels_last)
 
 
 @pytest.mark.parametrize(("seed", "target"), quick_by_target(range(60), _TARGETS, 6))
@@ -81,3 +83,26 @@ def test_images_in_any_order_hold_the_same_numbers(seed: int, target: str, monke
 def test_a_seed_in_place_of_costs_may_choose_any_order(seed: int) -> None:
     text = _Network(seed, "f32").g.text()
     assert validate(text, "avx2", runs=1, options=Options(decision_seed=seed)) == []
+
+
+def _chain(g: Graph, element: Any, *, ends: bool) -> Graph:
+    """Convolutions by 3 x 3 filters, or a single one between argument and result: `ends`."""
+    x = g.parameter("x", (1, 64, 56, 56), element)
+    for _ in range(1 if ends else 5):
+        x = g.relu(g.convolution(x, g.constant(np.zeros((64, 64, 3, 3), element)), padding=[(1, 1)] * 2))
+    g.output(x, "y")
+    return g
+
+
+def _remarks(g: Graph, target: str) -> list[str]:
+    remarks = Remarks()
+    lower_text(g.text(), target=target, options=Options(stop_after="to-2d", remarks=remarks))
+    return [remark.message for remark in remarks if "has channels last in memory" in remark.message]
+
+
+def test_images_between_convolutions_have_channels_last_on_a_matrix_unit() -> None:
+    assert len(_remarks(_chain(Graph("f"), ml_dtypes.bfloat16, ends=False), "amx")) >= 4
+
+
+def test_arguments_and_results_keep_their_order() -> None:
+    assert _remarks(_chain(Graph("f"), ml_dtypes.bfloat16, ends=True), "amx") == []

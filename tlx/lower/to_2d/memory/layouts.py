@@ -8,7 +8,8 @@ reads the vector itself, as all operations read strides::
 
 Each image has one of two labels, and the operations between images have costs for their labels:
 
-- a convolution the estimated cycles of its products, with copies of its input, for both orders of input and result;
+- a convolution the estimated cycles of its products, with copies of its input, for either order of input and result,
+  and those of a copy of one of them if they differ;
 - other operations, and the epilogues of convolutions, the cycles of a copy of what they read in another order than
   they write.
 
@@ -41,6 +42,8 @@ from tlx.lower.to_2d.memory.copies import copy_cycles
 
 _LEAST_RANK: Final = 3
 _CONVOLUTION: Final = "convolution"
+_Cycles = Callable[[bool, bool], float]
+"""The cycles of an operation by whether its operand, and its result, have channels last."""
 
 
 def find_layouts(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> Mapping[str, tuple[int, ...]]:
@@ -141,6 +144,7 @@ class _Assignment:
     Attributes:
         operands: The operands of all operations.
         images: The results whose order may change, by name.
+        costs: The costs that are known so far.
     """
 
     operands: OperandViews
@@ -152,7 +156,7 @@ class _Assignment:
         for op in written:
             convolution = _convolution(self.operands, op)
             if convolution is not None:
-                self._add(convolution.tensors[0], op, partial(self._convolution_cycles, op, convolution))
+                self._add(convolution.tensors[0], op, self._convolution_costs(op, convolution))
             for tensor in self._other_operands(op):
                 self._add(tensor, op, partial(self._copy_cycles, tensor))
         ones = self.costs.ones()
@@ -164,7 +168,7 @@ class _Assignment:
             return self.operands.groups.leaves(op)
         return [] if op.intrinsic.name in PRODUCTS else list(op.tensors)
 
-    def _add(self, tensor: Tensor, op: TensorOp, cycles: Callable[[bool, bool], float]) -> None:
+    def _add(self, tensor: Tensor, op: TensorOp, cycles: _Cycles) -> None:
         """Add the cycles of an operation for the orders of an operand and of its result: whether channels are last."""
         image, result = self._image(tensor), str(op.instruction.result)
         if image and result in self.images:
@@ -196,6 +200,27 @@ class _Assignment:
         dims = [view.dims[d] for d in _order(len(view.dims), last=is_written_last)]
         rows = without_unit_dims(dims)
         return 0 if not rows or rows[-1].stride == 1 else copy_cycles(dims, view.element, self.operands.facts.target)
+
+    def _convolution_costs(self, op: TensorOp, convolution: TensorOp) -> _Cycles:
+        """The cycles of a convolution for the orders of its input and result.
+
+        Where both may change, orders that differ cost a copy of one of them: that takes no estimates of their own.
+        """
+        x, y = convolution.tensors[0], str(op.instruction.result)
+        if not self._image(x) or y not in self.images:
+            return partial(self._convolution_cycles, op, convolution)
+        first, last = (self._convolution_cycles(op, convolution, order, order) for order in (False, True))
+        result = self.operands.product_view(convolution)
+        dims = [result.dims[d] for d in _order(len(result.dims), last=True)]
+        of_y = copy_cycles(dims, result.element, self.operands.facts.target)
+        of_x = self._copy_cycles(x, False, True)
+        costs = {
+            (False, False): first,
+            (False, True): min(first + of_y, last + of_x),
+            (True, False): min(first + of_x, last + of_y),
+            (True, True): last,
+        }
+        return lambda is_read_last, is_written_last: costs[is_read_last, is_written_last]
 
     def _convolution_cycles(
         self, op: TensorOp, convolution: TensorOp, is_read_last: bool, is_written_last: bool
