@@ -15,7 +15,7 @@ def test_the_labels_have_the_least_cost_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(2, 8))
     alone = rng.integers(0, 20, (count, 2)).tolist()
-    together = []
+    together = list[tuple[int, int, PairCosts]]()
     for first, second in zip(rng.integers(count, size=12).tolist(), rng.integers(count, size=12).tolist(), strict=True):
         if first != second:
             same, other = rng.integers(0, 20, 2).tolist(), rng.integers(0, 20, 2).tolist()
@@ -27,7 +27,7 @@ def test_the_labels_have_the_least_cost_of_all(seed: int) -> None:
     for first, second, pair in together:
         costs.add_pair(first, second, pair)
 
-    def total(labels: tuple[int, ...]) -> int:
+    def total(labels: tuple[int, ...]) -> float:
         return sum(alone[v][label] for v, label in enumerate(labels)) + sum(
             pair[2 * labels[first] + labels[second]] for first, second, pair in together
         )
