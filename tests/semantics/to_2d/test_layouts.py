@@ -14,7 +14,7 @@ from tlx.api.validation import validate
 from tlx.graph import Graph, Value
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_2d.memory import layouts
+from tlx.lower.to_2d.memory.layouts import LayoutAssignment
 
 _TARGETS: Final = ("avx2", "avx512", "amx")
 _TYPES: Final[dict[str, Any]] = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
@@ -69,7 +69,7 @@ def _label(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     def channels_last(assignment: Any, _written: Any) -> list[str]:
         return [name for name in assignment.images if seed % 3 == 0 or rng.integers(2)]
 
-    monkeypatch.setattr(layouts._Assignment, "channels_last", channels_last)
+    monkeypatch.setattr(LayoutAssignment, "channels_last", channels_last)
 
 
 @pytest.mark.parametrize(("seed", "target"), quick_by_target(range(60), _TARGETS, 6))

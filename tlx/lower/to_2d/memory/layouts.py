@@ -31,8 +31,8 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.values import Local
 from tlx.lower.memory.views import TensorView, without_unit_dims
-from tlx.lower.minimum_cut import LabelCosts, PairCosts
 from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.minimum_cut import LabelCosts, PairCosts
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, POINTWISE, PRODUCTS, STAGE, operation_title
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.dense import best_layout
@@ -64,7 +64,7 @@ def find_layouts(operands: OperandViews, live: AbstractSet[str], remarks: Remark
     if not any(_convolution(operands, op) for op in written):
         return {}
     images = {str(op.instruction.result): op for op in written if _may_change(operands, op)}
-    assignment = _Assignment(replace(operands, storage=SymbolicStorage()), images)
+    assignment = LayoutAssignment(replace(operands, storage=SymbolicStorage()), images)
     last = assignment.channels_last(written)
     for name in last:
         op = images[name]
@@ -138,7 +138,7 @@ def _reads_image(op: TensorOp, token: Tensor) -> bool:
 
 
 @dataclass(eq=False)
-class _Assignment:
+class LayoutAssignment:
     """The costs of the orders of images: label 1 is channels last.
 
     Attributes:

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tlx.lower.minimum_cut import LabelCosts, PairCosts
+from tlx.lower.to_2d.analysis.minimum_cut import LabelCosts, PairCosts
 
 
 @pytest.mark.parametrize("seed", range(60))
