@@ -22,6 +22,7 @@ from tlx.lower.to_2d.convolution.borders import find_borders
 from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, SymbolicStorage
 from tlx.lower.to_2d.memory.coalescing import coalesce
 from tlx.lower.to_2d.memory.copy_elision import find_parts
+from tlx.lower.to_2d.memory.layouts import find_layouts
 from tlx.lower.to_2d.memory.lazy_views import find_lazy_views
 from tlx.lower.to_2d.memory.small_float_operands import find_small_float_operands
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
@@ -58,11 +59,12 @@ def decide(facts: Facts, remarks: Remarks) -> Decisions:
     converted = find_small_float_operands(OperandViews(facts, groups, views, storage), remarks)
     groups, views = FusionGroups.of(facts, converted) if converted else groups, views | converted
     views |= find_lazy_views(OperandViews(facts, groups, views, storage))
-    views |= find_borders(OperandViews(facts, groups, views, storage))
-    operands = OperandViews(facts, groups, views, storage)
     live = find_live_results(facts, groups)
+    operands = OperandViews(facts, groups, views, storage)
+    operands = replace(operands, layouts=find_layouts(operands, live, remarks))
+    operands = replace(operands, views=views | find_borders(operands))
     sunk_stores = sink_stores(operands, live, remarks)
-    operands = replace(operands, views=views | sunk_stores.permuted)
+    operands = replace(operands, views=operands.views | sunk_stores.permuted)
     operands = replace(operands, parts=find_parts(operands, live, sunk_stores))
     schedule = Schedule(operands, live, sunk_stores)
     reads = find_reads(schedule)

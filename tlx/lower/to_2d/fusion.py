@@ -33,7 +33,7 @@ from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import MemoryLocation, Position
-from tlx.lower.memory.views import SmallFloatBytes, Storage, TensorView, tensor_bytes
+from tlx.lower.memory.views import NO_ADDRESS, SmallFloatBytes, Storage, StridedDim, TensorView, tensor_bytes
 from tlx.lower.operations import UNARY_INTRINSICS
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import (
@@ -427,6 +427,8 @@ class OperandViews:
         views: Names of the results that are only other views of their operands.
         storage: The memory of vectors and loaded tensors.
         parts: The operations that write their result to a part of another result, by the id of their instruction.
+        layouts: Names of the results whose memory has another order than their vector, each with its dimensions, the
+            outermost first (`memory.layouts`).
     """
 
     facts: Facts
@@ -434,6 +436,7 @@ class OperandViews:
     views: AbstractSet[str]
     storage: StorageMap
     parts: Mapping[int, Part] = field(default_factory=dict[int, Part])
+    layouts: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     def view(self, tensor: Tensor) -> TensorView:
         """The memory of a token's tensor, which may have other dimensions: see `_with_dims_of`."""
@@ -451,10 +454,29 @@ class OperandViews:
         root = self.facts.vectors.root(tensor.source)
         part = self.part_of(root)
         if part is None:
-            return TensorView.of(self.storage_of(root), tensor.type)
+            return _with_dims_of(self._whole(root, tensor.type), tensor.type)
         place = self._place(part)
         assert place is not None
         return _with_dims_of(place, tensor.type)
+
+    def result_view(self, op: TensorOp) -> TensorView:
+        """The memory of a result that has memory of its own."""
+        assert op.result is not None
+        return self._whole(op.instruction.value, op.result)
+
+    def product_view(self, product: TensorOp) -> TensorView:
+        """Memory for the result of a product, for estimates: with the order of the result that its group writes."""
+        assert product.result is not None
+        order = self.layouts.get(str(self.groups.root_of(product).instruction.result))
+        return _ordered_view(Storage(NO_ADDRESS), product.result, order)
+
+    def _whole(self, root: Value, type_: TensorType) -> TensorView:
+        """The memory of a flattened vector; as a tensor of a type if its order is that of the vector."""
+        if not isinstance(root, Local) or root.name not in self.layouts:
+            return TensorView.of(self.storage_of(root), type_)
+        result = self.facts.op_of(root).result
+        assert result is not None
+        return _ordered_view(self.storage_of(root), result, self.layouts[root.name])
 
     def part_of(self, root: Value) -> Part | None:
         """The place of a flattened vector in another result; None if it has memory of its own."""
@@ -473,7 +495,7 @@ class OperandViews:
         assert whole.result is not None
         outer = self.parts.get(id(whole.instruction))
         if outer is None:
-            return place_in(TensorView.of(self.storage_of(whole.instruction.value), whole.result), part)
+            return place_in(self.result_view(whole), part)
         target = self._place(outer)
         return None if target is None else place_in(target, part)
 
@@ -536,6 +558,15 @@ class OperandViews:
             else self.view(tensor)
             for index, tensor in enumerate(op.tensors)
         ]
+
+
+def _ordered_view(storage: Storage, type_: TensorType, order: Sequence[int] | None) -> TensorView:
+    """Dense memory for a row-major tensor, with its dimensions in an order, the outermost first; None: in its own."""
+    extents = type_.extents
+    order = range(len(extents)) if order is None else order
+    strides = dict(zip(order, TensorType.dense(type_.element, [extents[d] for d in order]).strides(), strict=True))
+    dims = [StridedDim(extent, strides[d]) for d, extent in enumerate(extents)]
+    return TensorView.strided(storage, type_.element, dims)
 
 
 def _cropped(view: TensorView, pad: TensorOp, token: TensorType) -> TensorView:

@@ -243,7 +243,7 @@ class _Rewriter:
             remark_temporary(self.context.remarks, op, "its result has uses other than one store")
         if op.result.is_padded:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
-        RULES[op.intrinsic.name](self.context, self.b, op, TensorView.of(place, op.result))
+        RULES[op.intrinsic.name](self.context, self.b, op, self.context.memory.result_view(op))
         if self.facts.vectors.needs_ssa(str(op.instruction.result)):
             self._load_vector(op.instruction)
 

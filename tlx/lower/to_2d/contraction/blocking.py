@@ -212,8 +212,10 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     stored = (store + _crowded_store(blocking, unit)) * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
     lhs = None if LHS in blocking.copied else block_loaded_as(LHS, blocking.m, blocking.k)
-    if lhs is not None and not lhs[0] and not unit.rows:
-        cycles += terms * depth * rows * min(costs.strided_lhs_cycles * vectors, costs.copies.transposed_element_cycles)
+    if lhs is not None and not lhs[0]:
+        packed = costs.copies.transposed_element_cycles
+        each = packed if unit.rows else min(costs.strided_lhs_cycles * vectors, packed)
+        cycles += terms * depth * rows * each
     rhs = None if RHS in blocking.copied else block_loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
         cycles += terms * depth * blocking.n.extent * costs.copies.transposed_element_cycles

@@ -19,7 +19,6 @@ from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.values import ConstFloat, ConstInt
-from tlx.lower.memory.views import NO_ADDRESS, Storage, TensorView
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.dense import copies_input
 from tlx.lower.to_2d.convolution.dilated import DilatedInput
@@ -100,8 +99,7 @@ def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
     source = _source_of(operands, pad, x.type)
     if not all(dim.is_whole for dim in source.dims[: x.type.rank - len(windows.strides)]):
         return False
-    target = TensorView.of(Storage(NO_ADDRESS), TensorType.dense(op.result.element, op.result.extents))
-    result = ContractionResult(target)
+    result = ContractionResult(operands.product_view(op))
     if source.is_spread:
         dilated = TransposedConvolution.of_padded(source, operands.view(w), windows, result)
         return DilatedInput(source.data, source.dims).faster_phases(operands.facts.target, dilated) is not None

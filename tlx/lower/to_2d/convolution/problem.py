@@ -279,9 +279,8 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
     if not problem.channels or problem.has_groups or problem.kernel_positions == 1:
         return
     whole = problem.w.dims[1].extent % unit.k_step == 0  # steps along K of channels alone
-    if not whole or not unit.rows:
-        yield _ChannelsLast(problem, _gap(problem, unit))
-    elif unit.width > 1 and positions > 1 and not problem.contraction.reduces:
+    yield _ChannelsLast(problem, _gap(problem, unit))
+    if unit.rows and whole and unit.width > 1 and positions > 1 and not problem.contraction.reduces:
         yield _Interleaved(problem, unit.width, unit.lanes)
 
 

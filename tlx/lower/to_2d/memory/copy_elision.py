@@ -26,10 +26,17 @@ from itertools import chain
 from typing import Final
 
 from tlx.intrinsics.convolution import Windows, spatial_rank
-from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
-from tlx.lower.memory.views import NO_ADDRESS, Storage, StridedDim, TensorView, has_dense_rows, reshaped_strides
+from tlx.lower.memory.views import (
+    NO_ADDRESS,
+    Storage,
+    StridedDim,
+    TensorView,
+    has_dense_rows,
+    reshaped_strides,
+    without_unit_dims,
+)
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
@@ -128,7 +135,7 @@ def _suits_readers(operands: OperandViews, part: Part) -> bool:
     if len(users) == len(_token_readers(operands.facts, part.op)) == 1:
         return True
     place = operands.place(part)
-    if part.whole.intrinsic.name in PERMUTATIONS or place is None or not has_dense_rows(place.dims):
+    if part.whole.intrinsic.name in PERMUTATIONS or place is None or not _has_neighbours(place):
         return False
     candidate = replace(operands, parts={**operands.parts, id(part.op.instruction): part})
     return all(_reads_part(candidate, user) for user in users)
@@ -144,7 +151,13 @@ def _has_planes(view: TensorView, convolution: TensorOp) -> bool:
     """Whether all positions of a channel are next to each other."""
     planes = view.dims[-spatial_rank(convolution.tensors[0].type.rank) :]
     extents, strides = [dim.extent for dim in planes], [dim.stride for dim in planes]
-    return reshaped_strides(extents, strides, [math.prod(extents)]) in ((1,), (0,))
+    return reshaped_strides(extents, strides, [math.prod(extents)]) is not None
+
+
+def _has_neighbours(view: TensorView) -> bool:
+    """Whether neighbours along some dimension are neighbours in memory."""
+    dims = without_unit_dims(view.dims)
+    return not dims or any(dim.stride == 1 for dim in dims)
 
 
 def _surrounds(pad: TensorOp) -> bool:
@@ -172,9 +185,9 @@ def _is_faster_moved(operands: OperandViews, part: Part) -> bool:
     (x, w), target, type_ = product.tensors, operands.facts.target, product.result
     if padded_source(operands, x) is not None or type_.rank != pad.result.rank:
         return False
-    around = TensorView.of(Storage(NO_ADDRESS), pad.result).dims
+    around = operands.result_view(pad).dims
     rows = [StridedDim(extent, dim.stride) for extent, dim in zip(type_.extents, around, strict=True)]
-    dense = TensorView.of(Storage(NO_ADDRESS), TensorType.dense(type_.element, type_.extents))
+    dense = operands.product_view(product)
     apart = TensorView.strided(Storage(NO_ADDRESS), type_.element, rows)
     whole, split = (
         best_layout(
@@ -186,7 +199,7 @@ def _is_faster_moved(operands: OperandViews, part: Part) -> bool:
         )[1]
         for place in (dense, apart)
     )
-    moved = [(dim.extent, dim.stride) for dim in dense.dims]
+    moved = sorted(dense.dims, key=lambda dim: dim.stride, reverse=True)
     return whole + copy_cycles(moved, type_.element, target) < split
 
 

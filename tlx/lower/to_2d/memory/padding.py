@@ -164,13 +164,11 @@ class PaddedSource:
         dims: Its dimensions in the padded tensor, all of whose elements are in it, next to each other unless it is the
             input of a transposed convolution.
         value: The number in the border.
-        order: The dimensions in the order that they have in the pad's result, outermost first; empty: their own order.
     """
 
     data: TensorView
     dims: tuple[PaddedDim, ...]
     value: Value
-    order: tuple[int, ...] = ()
 
     @property
     def is_spread(self) -> bool:
@@ -179,8 +177,8 @@ class PaddedSource:
 
     @property
     def view(self) -> TensorView:
-        """The padded tensor as it would lie in memory, for estimates."""
-        order = self.order or tuple(range(len(self.dims)))
+        """The padded tensor as it would lie in memory, for estimates: its dimensions have the order of the data's."""
+        order = tuple(sorted(range(len(self.dims)), key=lambda d: self.data.dims[d].stride, reverse=True))
         extents = tuple(self.dims[d].extent for d in order)
         type_ = TensorType(self.data.element, extents, order, (0,) * len(order))
         return TensorView.of(self.data.storage, type_).row_major
@@ -190,7 +188,7 @@ class PaddedSource:
         places = [type_.position(d) for d in range(type_.rank)]
         data = TensorView.strided(self.data.storage, self.data.element, [self.data.dims[k] for k in places])
         data = replace(data, offset=self.data.offset)
-        return replace(self, data=data, dims=tuple(self.dims[k] for k in places), order=type_.layout)
+        return replace(self, data=data, dims=tuple(self.dims[k] for k in places))
 
     def write(self, b: TensorBuilder, target: TensorView, write_data: WriteCopy = copy) -> None:
         """Write the padded tensor; `write_data` copies the data."""

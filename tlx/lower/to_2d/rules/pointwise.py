@@ -172,9 +172,9 @@ def emit_fused_product(
         emit_fused_product(context, b, op, product, dense)
         copy(b, in_memory_order(dense), in_memory_order(target))
         return
-    leaves = _epilogue_operands(context, b, op, extents)
     dims = [StridedDim(extent, stride) for extent, stride in zip(extents, steps, strict=True)]
     place = TensorView.strided(target.storage, target.element, dims)
+    leaves = _epilogue_operands(context, b, op, place)
     b.span = product.instruction.span
     if _starts_sums(context.memory.groups, op, product, leaves, place):
         remark_fused(context.remarks, op, context.memory.groups.members(op))
@@ -200,16 +200,15 @@ def _starts_sums(
     return whole and {acc.view.element, place.element, product.result.element} in ({FLOAT}, {DOUBLE})
 
 
-def _epilogue_operands(
-    context: RuleContext, b: TensorBuilder, op: TensorOp, extents: Sequence[int]
-) -> list[FusedOperand]:
-    """The further operands of an epilogue, dense or broadcast along the product's last dimension."""
+def _epilogue_operands(context: RuleContext, b: TensorBuilder, op: TensorOp, place: TensorView) -> list[FusedOperand]:
+    """The further operands of an epilogue, dense or broadcast along the dimension that is dense in the result."""
     leaves = [FusedOperand(tensor, context.memory.view(tensor)) for tensor in context.memory.groups.leaves(op)]
+    order = sorted(range(len(place.dims)), key=lambda d: place.dims[d].stride, reverse=True)
+    dense = next((d for d in reversed(order) if place.dims[d].extent > 1), -1)
     for leaf in leaves:
-        leaf.set_strides(context, b, op, extents)
-        if leaf.strides[-1] > 1:
-            leaf.view = dense_copy(context, b, op, leaf.view)
-            leaf.set_strides(context, b, op, extents)
+        leaf.set_strides(context, b, op, place.shape)
+        if leaf.strides[dense] > 1:
+            leaf.copy_in_order(context, b, op, place.shape, order)
     return leaves
 
 
@@ -397,6 +396,20 @@ class FusedOperand:
             strides = reshaped_strides(self.view.shape, self.view.strides, sizes)
             assert strides is not None
         self.strides = strides
+
+    def copy_in_order(
+        self, context: EmitContext, b: TensorBuilder, op: TensorOp, sizes: Sequence[int], order: Sequence[int]
+    ) -> None:
+        """Read a dense copy with dimensions of some extents in an order, the outermost first."""
+        dims = [StridedDim(extent, stride) for extent, stride in zip(sizes, self.strides, strict=True)]
+        source = TensorView.strided(self.view.storage, self.view.element, dims)
+        type_ = TensorType.dense(self.view.element, [sizes[d] for d in order])
+        place = context.allocate_copy(op, self.view.element, type_.count, "tensor")
+        strides = dict(zip(order, type_.strides(), strict=True))
+        self.strides = tuple(strides[d] for d in range(len(sizes)))
+        copied = [StridedDim(extent, stride) for extent, stride in zip(sizes, self.strides, strict=True)]
+        self.view = TensorView.strided(place, self.view.element, copied)
+        copy(b, source, self.view)
 
 
 def dense_copy(context: EmitContext, b: TensorBuilder, op: TensorOp, source: TensorView) -> TensorView:

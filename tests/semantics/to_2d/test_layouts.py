@@ -1,0 +1,108 @@
+"""Images with channels last between the layers of small networks: evaluated before and after each stage."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.tools import quick_by_target
+from tlx import lower_text
+from tlx.api.validation import validate
+from tlx.graph import Graph, Value
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.memory.layouts import LayoutAssignment
+
+_TARGETS: Final = ("avx2", "avx512", "amx")
+_TYPES: Final[dict[str, Any]] = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+
+
+class _Network:
+    """A random network of a few layers, whose images have few channels of few pixels."""
+
+    def __init__(self, seed: int, element: str) -> None:
+        self.rng, self.dtype, self.g = np.random.default_rng(seed), _TYPES[element], Graph("f")
+        x = self.g.parameter("x", (int(self.rng.integers(1, 3)), 4, 6, 5), self.dtype)
+        self.images = [self._convolution(x)]
+        for _ in range(int(self.rng.integers(3, 8))):
+            self.images.append(self._layer(self.images[int(self.rng.integers(len(self.images)))]))
+        self.g.output(self.images[-1], "y")
+
+    def _convolution(self, x: Value) -> Value:
+        filters, window = int(self.rng.choice([4, 16])), int(self.rng.choice([1, 3]))
+        groups = x.shape[1] if self.rng.integers(5) == 0 else 1
+        filters = x.shape[1] if groups > 1 else filters
+        numbers = self.rng.integers(-1, 2, (filters, x.shape[1] // groups, window, window)).astype(self.dtype)
+        y = self.g.convolution(x, self.g.constant(numbers), padding=[(window // 2, window // 2)] * 2, groups=groups)
+        return self.g.relu(self.g.convert(y, self.dtype)) if self.rng.integers(2) else self.g.convert(y, self.dtype)
+
+    def _layer(self, x: Value) -> Value:
+        match int(self.rng.integers(8)):
+            case 0:
+                same = [image for image in self.images if image.shape == x.shape]
+                return self._convolution(x) if len(same) < 2 else x + same[int(self.rng.integers(len(same)))]
+            case 1:
+                return self.g.concatenate([x, *(i for i in self.images if i.shape[2:] == x.shape[2:])][:3], 1)
+            case 2:
+                pairs, ones = [(0, 0), (0, 0), (1, 1), (1, 1)], (1, 1, 1, 1)
+                return self.g.reduce_window("max", x, (1, 1, 3, 3), ones, pairs)
+            case 3:
+                n, c, h, w = x.shape
+                wide = self.g.broadcast(x.reshape(n, c, h, 1, w, 1), (n, c, h, 2, w, 2))
+                return wide.reshape(n, c, 2 * h, 2 * w) if h < 12 else x
+            case 4:
+                return self.g.pad(x, (0, 0, 1, 0), (0, 1, 0, 1), (0, 0, 0, 0), 0)
+            case 5:
+                y = self._convolution(x)
+                return y + x if y.shape == x.shape else y
+            case _:
+                return self._convolution(x)
+
+
+def _label(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Let all images have channels last, or about half of them."""
+    rng = np.random.default_rng(seed)
+
+    def channels_last(assignment: Any, _written: Any) -> list[str]:
+        return [name for name in assignment.images if seed % 3 == 0 or rng.integers(2)]
+
+    monkeypatch.setattr(LayoutAssignment, "channels_last", channels_last)
+
+
+@pytest.mark.parametrize(("seed", "target"), quick_by_target(range(60), _TARGETS, 6))
+def test_images_in_any_order_hold_the_same_numbers(seed: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    element = list(_TYPES)[seed % len(_TYPES)]
+    _label(monkeypatch, seed // len(_TYPES))
+    assert validate(_Network(seed, element).g.text(), target, runs=1) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_seed_in_place_of_costs_may_choose_any_order(seed: int) -> None:
+    text = _Network(seed, "f32").g.text()
+    assert validate(text, "avx2", runs=1, options=Options(decision_seed=seed)) == []
+
+
+def _chain(g: Graph, element: Any, *, ends: bool) -> Graph:
+    """Convolutions by 3 x 3 filters, or a single one between argument and result: `ends`."""
+    x = g.parameter("x", (1, 64, 56, 56), element)
+    for _ in range(1 if ends else 5):
+        x = g.relu(g.convolution(x, g.constant(np.zeros((64, 64, 3, 3), element)), padding=[(1, 1)] * 2))
+    g.output(x, "y")
+    return g
+
+
+def _remarks(g: Graph, target: str) -> list[str]:
+    remarks = Remarks()
+    lower_text(g.text(), target=target, options=Options(stop_after="to-2d", remarks=remarks))
+    return [remark.message for remark in remarks if "has channels last in memory" in remark.message]
+
+
+def test_images_between_convolutions_have_channels_last_on_a_matrix_unit() -> None:
+    assert len(_remarks(_chain(Graph("f"), ml_dtypes.bfloat16, ends=False), "amx")) >= 4
+
+
+def test_arguments_and_results_keep_their_order() -> None:
+    assert _remarks(_chain(Graph("f"), ml_dtypes.bfloat16, ends=True), "amx") == []
