@@ -40,7 +40,7 @@
 ; TILES-NOT:     prefetch
 ; TILES:       k.end:
 ; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %scratch, token
-; TILES-NEXT:    call void @tlx.matmul.28x128x9x128.f32.f32.f32.epilogue(
+; TILES:         call void @tlx.matmul.28x128x9x128.f32.f32.f32.epilogue(ptr %scratch, ptr %
 ; TILES:       define internal void @tlx.matmul.28x128x9x128.f32.f32.f32.epilogue(
 ; TILES:       er.loop:
 ; TILES:         @llvm.tensor.transpose

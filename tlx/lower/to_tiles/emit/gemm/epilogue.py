@@ -22,7 +22,7 @@ columns to a row: one partial result for each column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,7 +36,7 @@ from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer, expression_pa
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.emit.tiles import tile as tile_type
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 
@@ -109,29 +109,34 @@ class TileEpilogue:
             self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
 
     def _by_columns(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
-        """Emit the epilogue of a tile that is stored column by column, transposed a register of each row at a time."""
+        """Emit the epilogue of a tile that is stored column by column, transposed a register of each row at a time.
+
+        The loop depends on neither the tile's place nor its width, so that tiles of other kernels share its code.
+        """
         if self.tile is None:
             self._consume(ResultTile(rows.valid, columns.size, columns.padding, *place), sums)
             return
-        b, element, pitch = self.b, self.recipe.mma.accumulator, columns.size
+        b, c, element = self.b, self.function.gemm.c, self.recipe.mma.accumulator
+        pitch = max(r.size for r in self.function.columns)
         if self._is_long:
-            pitch *= bits_of(element) // bits_of(self.expression.element)
+            pitch = columns.size * bits_of(element) // bits_of(self.expression.element)
             element = self.expression.element
             self._overwrite(sums, rows, columns, place, pitch)
         else:
-            self.store_sums(sums, rows, columns)
-        tile = b.retype(self.tile.pointer, element)
+            self.store_sums(sums, rows, columns, pitch)
+        corner = ResultTile(1, 1, 0, *place)
+        emitter = ExpressionEmitter(b, self.expression, self.pointers, self.scalars)
+        origins = {leaf: emitter.address(leaf, corner) for leaf in self.expression.leaves()}
+        tile, to = b.retype(self.tile.pointer, element), tile_address(b, c, self.function.c, corner)
         lanes = min(self.target.vector_bytes // bytes_of(element), columns.size)
         for piece in padded_tiles(columns.valid, lanes, lanes):
             with b.loop(0, piece.count, name=EPILOGUE_LOOP) as loop:
                 start = piece.start_of(b, loop.index)
-                at = ResultTile(rows.valid, piece.size, piece.padding, place[0], b.add(place[1], start))
+                at = ResultTile(rows.valid, piece.size, piece.padding, None, start)
                 view = MatrixView(element, at.rows, at.cols - at.padding, pitch, 1)
                 part = load_tile_vector(b, view, b.gep(element, tile, start), at, self._metadata_of_sums)
-                if self._is_long:
-                    self.consume(at, part)
-                else:
-                    self._consume(at, part)
+                result = part if self._is_long else self._result(at, part, origins=origins)
+                store_tile_vector(b, c, tile_address(b, c, to, at), at, result)
 
     def _overwrite(
         self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], pitch: int
@@ -161,11 +166,11 @@ class TileEpilogue:
                     at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
                     self._consume(at, part)
 
-    def store_sums(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
-        """Store sums to the tile in memory."""
+    def store_sums(self, sums: Value, rows: EqualTiles, columns: EqualTiles, pitch: int = 0) -> None:
+        """Store sums to the tile in memory, whose rows are adjacent or `pitch` elements apart."""
         assert self.tile is not None
         type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
-        self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
+        self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"), (0, pitch))
 
     def prefetches(
         self, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], steps: int
@@ -266,9 +271,17 @@ class TileEpilogue:
     def _consume(self, place: ResultTile, sums: Value) -> None:
         self.consume(place, self._result(place, sums))
 
-    def _result(self, place: ResultTile, sums: Value, known: NodeValues | None = None) -> Value:
+    def _result(
+        self,
+        place: ResultTile,
+        sums: Value,
+        known: NodeValues | None = None,
+        origins: Mapping[MatrixLeaf, Value] | None = None,
+    ) -> Value:
         product = convert_tile(self.b, sums, self.function.gemm.result, self.function.sign)
-        emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
+        emitter = ExpressionEmitter(
+            self.b, self.expression, self.pointers, self.scalars, lambda _place: product, origins
+        )
         return emitter.result(place, known)
 
 
