@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tlx.ir.rewrite import replace_uses
 from tlx.ir.types import FLOAT, HALF, I16, VectorType
@@ -11,6 +11,8 @@ from tlx.ir.types import FLOAT, HALF, I16, VectorType
 if TYPE_CHECKING:
     from tlx.ir.instructions import Instruction
     from tlx.ir.module import Module
+
+_SATURATING: Final = "llvm.fptosi.sat."
 
 
 def saturate_in_float(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:  # noqa: ARG001
@@ -26,6 +28,8 @@ def saturate_in_float(module: Module, *, emulate_matrix: bool, request_permissio
     """
     from tlx.ir.builder import Builder
 
+    if not any(name.startswith(_SATURATING) for name in module.declarations):
+        return
     for function in module.functions:
         for block in function.blocks:
             for call in [i for i in block.instructions if _saturates_half(i)]:
@@ -40,7 +44,7 @@ def saturate_in_float(module: Module, *, emulate_matrix: bool, request_permissio
 
 
 def _saturates_half(call: Instruction) -> bool:
-    if not (call.callee or "").startswith("llvm.fptosi.sat."):
+    if not (call.callee or "").startswith(_SATURATING):
         return False
     types = call.type, call.args[0].type
     return tuple(type_.element if isinstance(type_, VectorType) else type_ for type_ in types) == (I16, HALF)

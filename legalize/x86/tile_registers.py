@@ -49,6 +49,8 @@ def number_tiles(module: Module) -> None:
     Other functions are unchanged: those with calls that may reconfigure the unit, with uses of tiles that registers
     cannot express, or that may be inlined into a function whose tiles LLVM allocates.
     """
+    if not any(_is_tile_call(name) for name in module.declarations):
+        return
     configurations: dict[bytes, Global] = {}
     for function in module.functions:
         webs = _Webs(function)

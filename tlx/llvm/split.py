@@ -6,15 +6,15 @@
                                                       define hidden void @tlx.k(...) { ... }
                                                       declare float @llvm.fma.f32(...)
 
-LLVM's passes leave large kernels alone (see `tlx.llvm.service`), so that the code is that of the whole module. The
-parts depend on the text only, not on the number of processors.
+A kernel that is called from another part, whatever its size, is hidden, too. LLVM's passes leave large kernels alone
+(see `tlx.llvm.service`), so that the code is that of the whole module. The parts depend on the text only, not on the
+number of processors.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,7 +35,7 @@ _OPAQUE: Final = ("optnone", "!DI", "uselistorder")
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A large kernel: where its definition is in the text, its signature without linkage, and what it mentions."""
+    """A kernel: where its definition is in the text, its signature without linkage, and what it mentions."""
 
     name: str
     start: int
@@ -43,30 +43,45 @@ class _Kernel:
     signature: str
     mentioned: frozenset[str]
 
+    @property
+    def size(self) -> int:
+        """Bytes of its definition."""
+        return self.end - self.start
+
+    def hidden(self, text: str) -> str:
+        """Its definition, which other parts can call."""
+        return text[self.start : self.end].replace("define internal ", "define hidden ", 1)
+
 
 def split_module(text: str) -> list[str]:
     """The parts of a module: everything but its large kernels, then kernels; one part for most modules."""
     if len(text) < _PART_SIZE or any(word in text for word in _OPAQUE):
         return [text]
-    large = {kernel.name: kernel for kernel in _large_kernels(text)}
-    outside = _without(text, large)
+    defined = {kernel.name: kernel for kernel in _kernels(text)}
+    large = {name: kernel for name, kernel in defined.items() if kernel.size >= LARGE_KERNEL}
+    outside = _replaced(text, large, dict.fromkeys(large, ""))
     lines = {match[1]: match[0] for pattern in (_DECLARATION, _CONSTANT) for match in pattern.finditer(outside)}
-    kernels = _separable(large, lines.keys() - large)
-    count = min(_MOST_PARTS, sum(kernel.end - kernel.start for kernel in kernels.values()) // _PART_SIZE)
+    declared = {name: f"declare hidden {kernel.signature}" for name, kernel in defined.items()}
+    kernels = [kernel for kernel in large.values() if not kernel.mentioned - lines.keys() - declared.keys()]
+    count = min(_MOST_PARTS, sum(kernel.size for kernel in kernels) // _PART_SIZE)
     if not count:
         return [text]
     shared = "\n".join(_SHARED_LINE.findall(outside))
-    groups = _balanced(kernels.values(), count)
-    return [_without(text, kernels), *(_part(text, group, lines, shared) for group in groups)]
+    groups = _balanced(kernels, count)
+    called = {name for kernel in kernels for name in kernel.mentioned}
+    changed = {name: kernel.hidden(text) for name, kernel in defined.items() if name in called}
+    changed |= {kernel.name: declared[kernel.name] for kernel in kernels}
+    rest = _replaced(text, defined, changed)
+    return [rest, *(_part(text, group, lines | declared, shared) for group in groups)]
 
 
-def _large_kernels(text: str) -> list[_Kernel]:
+def _kernels(text: str) -> list[_Kernel]:
     kernels: list[_Kernel] = []
     at = text.find(_KERNEL)
     while at >= 0:
         start = at + len(_KERNEL)
         header, end = _HEADER.match(text, start), text.find("\n}", start) + 2
-        if header is not None and end - start >= LARGE_KERNEL:
+        if header is not None:
             mentioned = frozenset(_GLOBAL.findall(text, header.end(), end))
             signature = f"{header['type']}@{header['name']}{header['rest']}"
             kernels.append(_Kernel(header["name"], at + 1, end, signature, mentioned))
@@ -74,33 +89,25 @@ def _large_kernels(text: str) -> list[_Kernel]:
     return kernels
 
 
-def _separable(kernels: Mapping[str, _Kernel], declared: AbstractSet[str]) -> dict[str, _Kernel]:
-    """The kernels that mention nothing but declared functions, constants and each other, by name."""
-    known = dict(kernels)
-    while bound := [kernel.name for kernel in known.values() if kernel.mentioned - declared - known.keys()]:
-        for name in bound:
-            del known[name]
-    return known
-
-
-def _balanced(kernels: Collection[_Kernel], count: int) -> list[list[_Kernel]]:
+def _balanced(kernels: Sequence[_Kernel], count: int) -> list[list[_Kernel]]:
     """Groups of kernels of about the same size, each in the order of the text."""
     groups: list[list[_Kernel]] = [[] for _ in range(count)]
     sizes = [0] * count
     for kernel in sorted(kernels, key=lambda k: (k.start - k.end, k.start)):
         smallest = sizes.index(min(sizes))
         groups[smallest].append(kernel)
-        sizes[smallest] += kernel.end - kernel.start
+        sizes[smallest] += kernel.size
     return [sorted(group, key=lambda k: k.start) for group in groups]
 
 
-def _without(text: str, kernels: Mapping[str, _Kernel]) -> str:
-    """The text with declarations in place of kernels."""
+def _replaced(text: str, kernels: Mapping[str, _Kernel], definitions: Mapping[str, str]) -> str:
+    """The text with other definitions of some kernels, which are in the order of the text."""
     pieces: list[str] = []
     done = 0
-    for kernel in kernels.values():
-        pieces += [text[done : kernel.start], f"declare hidden {kernel.signature}"]
-        done = kernel.end
+    for name, kernel in kernels.items():
+        if name in definitions:
+            pieces += [text[done : kernel.start], definitions[name]]
+            done = kernel.end
     return "".join([*pieces, text[done:]])
 
 
@@ -109,5 +116,4 @@ def _part(text: str, group: list[_Kernel], lines: Mapping[str, str], shared: str
     own = {kernel.name for kernel in group}
     mentioned = dict.fromkeys(name for kernel in group for name in sorted(kernel.mentioned - own))
     others = [lines[name] for name in mentioned]
-    bodies = [text[k.start : k.end].replace("define internal ", "define hidden ", 1) for k in group]
-    return "\n".join([shared, *others, *bodies, ""])
+    return "\n".join([shared, *others, *(kernel.hidden(text) for kernel in group), ""])

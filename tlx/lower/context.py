@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from tlx.ir.functions import Function
@@ -54,12 +55,18 @@ class LoweringContext:
         target = self._version(attributes.get(TARGET_ATTRIBUTE))
         generated = is_kernel(module, function)
         if generated or not (self.options.cpu or self.options.features):
-            target = target.for_features(attributes.get("target-features", ""))
+            target = _for_features(target, attributes.get("target-features", ""))
         return target if generated else without_unsuitable_vectors(target, function)
 
     def _version(self, name: str | None) -> Target:
         """The version of the target with that name, else the target."""
         return next((version for version in self.target.versions if version.name == name), self.target)
+
+
+@lru_cache(maxsize=64)
+def _for_features(target: Target, features: str) -> Target:
+    """The target for a function with these features, which many functions have."""
+    return target.for_features(features)
 
 
 def without_unsuitable_vectors(target: Target, function: Function) -> Target:

@@ -61,6 +61,8 @@ _COUNTER: Final = re.compile(rf' *"{CALL_COUNTER_ATTRIBUTE}"="[^"]*"')
 _UNKNOWN_CALLS: Final = 1 << 20
 MAX_INLINED_INSTRUCTIONS: Final = 600
 """Most instructions of a kernel that is inlined in more than one place."""
+_MOST_COPIED_INSTRUCTIONS: Final = 8 * MAX_INLINED_INSTRUCTIONS
+"""Most instructions of all places together; LLVM compiles them in about 0.1 s."""
 
 
 def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Function]:
@@ -183,10 +185,11 @@ def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> 
     """
     calls = _count_calls(module, legalized)
     before = dict(calls)
+    inlined = {name for name, kernel in legalized.items() if _is_worth_inlining(kernel.function, calls[name])}
     for function in module.functions:
         nest = is_kernel_nest(module, function)
         if (nest or requests_features(module, function)) and not _has_bfloat_memory(module, function):
-            _inline(function, legalized, calls, keeps_attributes=not nest)
+            _inline(function, legalized, inlined, calls, keeps_attributes=not nest)
         if CALL_COUNTER_ATTRIBUTE in function.signature.attributes:
             function.replace_attributes(_COUNTER.sub("", function.signature.attributes))
         remove_marks(function.blocks)
@@ -212,9 +215,22 @@ def _count_calls(module: Module, legalized: Iterable[str]) -> dict[str, int]:
 
 
 def _inline(
-    function: Function, legalized: Mapping[str, LegalizedKernel], calls: dict[str, int], *, keeps_attributes: bool
+    function: Function,
+    legalized: Mapping[str, LegalizedKernel],
+    inlined: Collection[str],
+    calls: dict[str, int],
+    *,
+    keeps_attributes: bool,
 ) -> None:
-    """Inline the kernels of one function; a nest gets the attributes of its kernels."""
+    """Inline kernels into one function: a nest, which gets the attributes of its kernels, or one that keeps its own.
+
+    Args:
+        function: The function.
+        legalized: All kernels by name.
+        inlined: Names of those that are inlined, unless they need attributes that the function lacks.
+        calls: How often each kernel is called; reduced by the calls that are inlined.
+        keeps_attributes: Whether the function keeps its attributes.
+    """
     attributes = ""
     shapes: frozenset[tuple[str, ...]] = frozenset()
     pending = list(function.blocks)
@@ -227,7 +243,7 @@ def _inline(
             kernel, tile_shapes = legalized_kernel.function, legalized_kernel.tile_shapes
             if not keeps_attributes:
                 attributes = max(attributes, kernel.signature.attributes, key=len)
-            if not _is_worth_inlining(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
+            if kernel.name not in inlined or (keeps_attributes and "optnone" in kernel.signature.attributes):
                 continue
             if shapes and tile_shapes and tile_shapes != shapes:
                 continue
@@ -239,10 +255,8 @@ def _inline(
         function.replace_attributes(attributes)
 
 
-def _is_worth_inlining(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
-    """Whether to inline a kernel; never one that needs attributes that its caller lacks."""
-    if not can_inline(kernel):
-        return False
-    if keeps_attributes and "optnone" in kernel.signature.attributes:
-        return False
-    return calls == 1 or sum(1 for _ in kernel.instructions()) <= MAX_INLINED_INSTRUCTIONS
+def _is_worth_inlining(kernel: Function, calls: int) -> bool:
+    """Whether to inline a kernel that is called in so many places."""
+    size = sum(1 for _ in kernel.instructions())
+    is_small = size <= MAX_INLINED_INSTRUCTIONS and size * calls <= _MOST_COPIED_INSTRUCTIONS
+    return can_inline(kernel) and (calls == 1 or is_small)

@@ -69,6 +69,19 @@ def test_kernels_with_variables_stay() -> None:
     assert _called(emit_objects(text, 2)) == 14
 
 
+def test_small_kernels_are_called_from_parts() -> None:
+    """A small kernel stays with the rest of the module, where LLVM's passes run; large ones that call it are apart."""
+    small = _kernel("tlx.nest.my-model", "  store i32 5, ptr %p\n", large=False)
+    text = (
+        _module().split("define internal void @tlx.nest.my-model")[0] + small + "declare i32 @llvm.umax.i32(i32, i32)\n"
+    )
+    text = text.replace(_PADDING, 2 * _PADDING)
+    rest, kernels = split_module(text)
+    assert "define hidden void @tlx.nest.my-model(" in rest
+    assert "declare hidden void @tlx.nest.my-model(" in kernels
+    assert _called(emit_objects(text, 2)) == 5
+
+
 @pytest.mark.parametrize("word", ["optnone", "; !DILocation"])
 def test_other_modules_stay_whole(word: str) -> None:
     text = _module().replace("noinline", f"noinline {word}" if word == "optnone" else "noinline")

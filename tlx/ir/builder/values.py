@@ -34,6 +34,7 @@ from tlx.ir.values import (
     const_ints,
     const_vector,
     fold_integers,
+    int_elements,
     is_zeros,
     zero,
 )
@@ -50,6 +51,7 @@ class ValueBuilder:
         debug: Metadata attachment of every call, such as `, !dbg !7`.
         span: The user's code from which the inserted instructions are lowered.
         hint: Stem of the names of results for which the caller gives no name.
+        bypassed: Shuffles of shuffles that select lanes from their source, which may be without a use now.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class ValueBuilder:
         self.debug = ""
         self.span: Span | None = None
         self.hint = "t"
+        self._narrowed: dict[str, Instruction] = {}
+        self.bypassed: list[Instruction] = []
 
     # Emitting --------------------------------------------------------------------------------------------------
 
@@ -196,7 +200,8 @@ class ValueBuilder:
     def shuffle(self, first: Value, second: Value | None, mask: Sequence[int], name: str = "") -> Value:
         """`shufflevector`; negative mask entries are undefined lanes.
 
-        The identity, and what has only zeros, need no instruction.
+        The identity, and what has only zeros, need no instruction. Lanes of a register that was narrowed are selected
+        from the register, whose size LLVM compiles in less time.
         """
         type_ = first.type
         if not isinstance(type_, VectorType):
@@ -206,10 +211,28 @@ class ValueBuilder:
             return first
         if is_zeros(first) and (second is None or is_zeros(second)):
             return zero(vector_of(len(mask), type_.element))
+        narrowed = self._narrowed.get(first.name) if isinstance(first, Local) and second is None else None
+        if narrowed is not None:
+            self.bypassed.append(narrowed)
+            return self._widened(narrowed, mask, name)
         other = second if second is not None else Keyword(type_, "undef")
         lanes = _shuffle_mask(tuple(mask))
         body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"
-        return self.value("shufflevector", vector_of(len(mask), type_.element), [first, other, lanes], body, name)
+        result = vector_of(len(mask), type_.element)
+        shuffle = self.emit("shufflevector", result, [first, other, lanes], body, name)
+        if second is None and len(mask) < type_.count and len(mask) & (len(mask) - 1) and min(mask) >= 0:
+            self._narrowed[str(shuffle.result)] = shuffle
+        return shuffle.value
+
+    def _widened(self, narrowed: Instruction, mask: Sequence[int], name: str) -> Value:
+        """Lanes of a register that was narrowed, selected from the register itself."""
+        register, selected = narrowed.operands[0], int_elements(narrowed.operands[2])
+        assert isinstance(register.type, VectorType)
+        assert selected is not None
+        lanes = [selected[lane] if 0 <= lane < len(selected) else -1 for lane in mask]
+        if len(lanes) == register.type.count and all(lane in (-1, place) for place, lane in enumerate(lanes)):
+            return register
+        return self.shuffle(register, None, lanes, name)
 
     def splat(self, scalar: Value, count: int, name: str = "") -> Value:
         """A vector with every lane `scalar`."""

@@ -113,15 +113,25 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     align = bits_of(element) // 8
     if present == 0:
         return zero(type_)
-    if present == width:
+    masked = _is_masked(target, element, width, present)
+    if present == width and not masked:
         return load_whole(b, target, address, type_, align)
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
-    if present & (present - 1) and bits_of(element) in target.instructions.masked_bits:
+    if masked:
         lanes = next_power_of_two(width)
         loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
-        return loaded if lanes == width else b.shuffle(loaded, None, range(width))
+        return b.shuffle(loaded, None, range(width))
     return zero_padded(b, load_whole(b, target, address, vector_of(present, element), align), width)
+
+
+def _is_masked(target: Target, element: Type, width: int, present: int) -> bool:
+    """Whether to load or store the first `present` of `width` elements with a mask.
+
+    LLVM accesses other numbers than powers of two in parts, in many instructions, which it takes long to select.
+    """
+    has_masks = bits_of(element) in target.instructions.masked_bits
+    return bool(present & (present - 1)) and has_masks and (present < width or target.instructions.has_mask_registers)
 
 
 def load_whole(b: Builder, target: Target, address: Value, type_: VectorType, align: int) -> Value:
@@ -139,7 +149,7 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
     width = _lanes_of(register)
     element = _element_of(register)
     align = align or bits_of(element) // 8
-    if present < width and present & (present - 1) and bits_of(element) in target.instructions.masked_bits:
+    if _is_masked(target, element, width, present):
         lanes = next_power_of_two(width)
         b.masked_store(resized(b, register, lanes), address, align, _mask(lanes, present))
         return

@@ -428,7 +428,7 @@ def _columns(b: Builder, rows: list[Value], count: int, target: Target) -> list[
     padded = [resized(b, row, width) for row in rows]
     padded += padded[-1:] * (-height % size)
     groups = [interleaved_in_lanes(b, padded[i : i + size], lane) for i in range(0, len(padded), size)]
-    if len(groups) > 1 and count == width:
+    if len(groups) > 1 and count > width - lane:
         whole = height // size
         groups[:whole] = [[opaque_register(b, register, target) for register in group] for group in groups[:whole]]
     groups += groups[-1:] * (block // size - len(groups))

@@ -18,7 +18,7 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, has_no_subnormals, is_nontemporal
-from tlx.ir.rewrite import rename_incoming
+from tlx.ir.rewrite import remove_dead, rename_incoming
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I32, Type, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value, const_int
@@ -109,6 +109,8 @@ class VectorLegalizer(TileValues):
                     self._keep(instruction)
             self._note_end(block)
         self._finish_phis()
+        if self.b.bypassed:
+            remove_dead(self.function, self.b.bypassed)
         pipeline_loads(self.module, self.function, self.product_blocks, self.target)
 
     def _note_end(self, block: Block) -> None:

@@ -102,6 +102,11 @@ class VectorInstructions:
     estimates: FloatEstimates | None = None
     opaque_constraint: str = ""
 
+    @property
+    def has_mask_registers(self) -> bool:
+        """Whether masks have registers of their own, which a load or store of any elements takes at no cost."""
+        return 8 in self.masked_bits
+
 
 @dataclass(frozen=True, slots=True)
 class NarrowFloats:

@@ -10,7 +10,7 @@
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.2.ll -o %t.2.s
 ; RUN: %assembly %t.2.s | FileCheck %s --check-prefix=AVX2 --implicit-check-not="stack {{[1-9]}}"
 ;
-; CHECK:      tlx.nest.rows: calls nothing
+; CHECK:      tlx.nest.rows: calls tlx.matmul.28x128x9x128.f32.f32.f32.epilogue
 ; CHECK-NEXT: loop
 ; CHECK-NEXT: vbroadcastss zmm 54
 ; CHECK-NEXT: vmovups zmm 36

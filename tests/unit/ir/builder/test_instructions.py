@@ -164,6 +164,24 @@ def test_vectors() -> None:
     assert out[4:].tolist() == [9, 9, 9, 9, -1, -1, 102, 103, 9]
 
 
+def test_lanes_of_narrowed_registers_come_from_the_register() -> None:
+    four = VectorType(4, I64)
+
+    def body(b: Builder, arguments: list[Value]) -> None:
+        out, source = arguments
+        register = b.load(four, source, 8)
+        narrow = b.shuffle(register, None, [1, 2, 3])
+        assert b.shuffle(b.shuffle(register, None, range(3)), None, [0, 1, 2, -1]) is register
+        turned = b.shuffle(narrow, None, [2, 0, 1, 2])
+        assert b.block.instructions[-1].operands[0] == register
+        b.store(turned, out, 8)
+        b.store(narrow, b.gep(I64, out, 4), 8)
+
+    out = np.zeros(7, np.int64)
+    run([None, None], body, out, np.arange(10, 14))
+    assert out.tolist() == [13, 11, 12, 13, 11, 12, 13]
+
+
 def test_float_functions() -> None:
     def body(b: Builder, arguments: list[Value]) -> None:
         out, x = arguments

@@ -11,7 +11,7 @@ few rows of tiles are computed together, as in transposing copies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -73,6 +73,7 @@ class ExpressionEmitter:
         pointers: Addresses of the leaves, by their number.
         scalars: The scalar parameters, by their number; bfloat and half as i16.
         product: Returns the product's tile at a place, for expressions with a product.
+        origins: Addresses of the leaves that places are relative to, if not their first elements.
     """
 
     def __init__(
@@ -82,12 +83,14 @@ class ExpressionEmitter:
         pointers: Sequence[Value],
         scalars: Sequence[Value],
         product: Callable[[ResultTile], Value] | None = None,
+        origins: Mapping[MatrixLeaf, Value] | None = None,
     ) -> None:
         self.b = b
         self.expression = expression
         self.pointers = pointers
         self.scalars = scalars
         self.product = product
+        self.origins = origins or {}
 
     def compute(
         self, place: ResultTile, level: int = 2, known: NodeValues | None = None, nodes: Collection[int] | None = None
@@ -155,7 +158,8 @@ class ExpressionEmitter:
 
     def address(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
         """The address of a leaf's tile."""
-        return tile_address(self.b, leaf.view, self.pointers[leaf.pointer], place)
+        origin = self.origins.get(leaf, self.pointers[leaf.pointer])
+        return tile_address(self.b, leaf.view, origin, place)
 
     def _scalar(self, scalar: ScalarLeaf, place: ResultTile) -> Value:
         b = self.b

@@ -74,7 +74,12 @@ def _is_transposed(view: MatrixView, place: ResultTile) -> bool:
 def store_tile_vector(
     b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, value: Value, metadata: str = ""
 ) -> None:
-    """Write a row-major flattened tile to a row-major matrix."""
+    """Write a row-major flattened tile to a matrix."""
+    if _is_transposed(view, place):
+        type_ = column_tile(view.element, place.rows, place.cols, (0, place.padding))
+        columns = b.transpose(b.typeinfo(value, place.type(view.element), "out"), (1, 0), type_, "out.columns")
+        b.tensor_store(address, b.typeinfo(columns, type_, "out"), (0, view.col_stride), metadata=metadata)
+        return
     pitch = max(view.row_stride, 1) if place.rows > 1 else 0
     b.tensor_store(address, b.typeinfo(value, place.type(view.element), "out"), (0, pitch), metadata=metadata)
 

@@ -20,7 +20,7 @@
 
 ; Each step is a channel in all nine positions of the kernel, and reads the copy sequentially, which the hardware
 ; prefetches: software prefetch is used only with a knob, eight rows of 512 bytes ahead. Neighbouring windows share pixels,
-; which is hidden from LLVM. A register tile is transposed when its sums are complete.
+; which is hidden from LLVM. When its sums are complete, a tile is transposed a register of each row at a time.
 ; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32(
 ; TILES:         %a.at = call ptr asm
 ; TILES:         %a.at.1 = call ptr asm
@@ -39,8 +39,12 @@
 ; TILES-COUNT-8: call <[[N]] x float> @llvm.tensor.smma
 ; TILES-NOT:     prefetch
 ; TILES:       k.end:
-; TILES:         call <[[N]] x float> @llvm.tensor.transpose
-; TILES:         <2 x i32> <i32 [[COLUMNS]], i32 [[ROWS]]>, <2 x i32> <i32 1, i32 0>
+; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %scratch, token
+; TILES:         call void @tlx.matmul.28x128x9x128.f32.f32.f32.epilogue(ptr %scratch, ptr %
+; TILES:       define internal void @tlx.matmul.28x128x9x128.f32.f32.f32.epilogue(
+; TILES:       er.loop:
+; TILES:         @llvm.tensor.transpose
+; TILES:         <2 x i32> <i32 16, i32 [[ROWS]]>, <2 x i32> <i32 1, i32 0>
 ; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 784>)
 ; AHEAD:       k.loop:
 ; AHEAD:         %[[B:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %{{.*}}
@@ -64,12 +68,12 @@ define void @rows(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK:         %product = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %relu, <2 x i32> <i32 28, i32 128>
 ; CHECK:         call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
 
-; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32.fused(
-; TILES:       k.end:
-; TILES:         %[[BIAS:.*]] = call <[[N]] x float> @llvm.tensor.broadcast
-; TILES-NEXT:    fadd <[[N]] x float> %{{.*}}, %[[BIAS]]
-; TILES:         call <[[N]] x float> @llvm.tensor.relu
-; TILES:         call <[[N]] x float> @llvm.tensor.transpose
+; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32.fused.epilogue(
+; TILES:       er.loop:
+; TILES:         %[[BIAS:.*]] = call <[[PART:[0-9]+]] x float> @llvm.tensor.broadcast
+; TILES-NEXT:    fadd <[[PART]] x float> %{{.*}}, %[[BIAS]]
+; TILES:         call <[[PART]] x float> @llvm.tensor.relu
+; TILES:         call <[[PART]] x float> @llvm.tensor.transpose
 ; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 784>)
 define void @biased(ptr noalias %p, ptr noalias %q, ptr noalias %r, ptr noalias %s) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 128, i32 30, i32 30>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)

@@ -1,5 +1,6 @@
 ; A product of two column-major matrices is computed as its transpose: both are read in place, and tiles of eight rows
-; are stored column by column, 16 bytes at a time. Each part of K prefetches six columns of the next tile of C.
+; are stored column by column, 16 bytes at a time, by a loop over their registers, which tiles of both widths share. Each
+; part of K prefetches six columns of the next tile of C.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --remarks=%t.remarks | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
@@ -13,9 +14,15 @@
 ; CHECK: part.loop:
 ; CHECK-COUNT-6: call void @llvm.prefetch.p0(ptr %{{.*}}, i32 0, i32 2, i32 1)
 ; CHECK: call <384 x float> @llvm.tensor.smma
-; CHECK: %[[COLUMNS:.*]] = call <384 x float> @llvm.tensor.transpose.v384f32.v2i32(token %{{.*}}, <2 x i32> <i32 1, i32 0>)
-; CHECK-NEXT: %[[C:.*]] = call token @llvm.tensor.typeinfo.v384f32.v2i32(<384 x float> %[[COLUMNS]], <2 x i32> <i32 48, i32 8>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[C]], <2 x i32> <i32 0, i32 480>)
+; CHECK: call void @llvm.tensor.store.p0.v2i32(ptr %scratch, token
+; CHECK: call void @tlx.matmul.480x512x512.f32.f32.f32.epilogue(ptr %scratch, ptr %{{.*}}, i64 3)
+; CHECK: call void @tlx.matmul.480x512x512.f32.f32.f32.epilogue(ptr %scratch, ptr %{{.*}}, i64 2)
+; CHECK-LABEL: define internal void @tlx.matmul.480x512x512.f32.f32.f32.epilogue(
+; CHECK: er.loop:
+; CHECK: %[[COLUMNS:.*]] = call <128 x float> @llvm.tensor.transpose.v128f32.v2i32(token %{{.*}}, <2 x i32> <i32 1, i32 0>)
+; CHECK-NEXT: %[[C:.*]] = call token @llvm.tensor.typeinfo.v128f32.v2i32(<128 x float> %[[COLUMNS]], <2 x i32> <i32 16, i32 8>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[C]], <2 x i32> <i32 0, i32 480>)
+; CHECK: icmp slt i64 %er.next, %n
 
 ; ASM: vunpck{{[lh]}}ps
 ; ASM: vextractf32x4 $3, %zmm{{[0-9]+}}, {{.*}}(%r

@@ -8,6 +8,12 @@ widths are equal share it as a function, whatever their heights):
     %y = ... %row, load x[r] ...                  or    for r, for c: %y = ... load %tile[r][c], load x[r][c] ...
     store %y, c[r]                                                    store %y, c[r][c]
 
+A column-major result is transposed on its way to memory, a register of each row at a time. A tile of several registers
+in a row goes through memory, too: unrolled, its transposes would be most of the kernel's instructions.
+
+    store %sums, %tile
+    for c: %x = load %tile[:][c : c + lanes];  %y = ... %x;  store transpose(%y), c[:][c : c + lanes]
+
 The result of an epilogue may be reduced tile by tile, so that it is never stored:
 
 rows to a column: a register of partial results for each row, reduced to one element at the end
@@ -16,7 +22,7 @@ columns to a row: one partial result for each column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,7 +36,7 @@ from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer, expression_pa
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.emit.tiles import tile as tile_type
-from tlx.lower.to_tiles.expression import Expression, MatrixView, ProductLeaf
+from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf
 from tlx.lower.to_tiles.prefetch import L2_LOCALITY, PrefetchStream
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 
@@ -62,7 +68,7 @@ class TileEpilogue:
     def of(cls, function: GemmFunction, consume: Callable[[ResultTile, Value], None]) -> TileEpilogue | None:
         """The epilogue of a product, if it has one, or its sums are narrowed as if it had."""
         gemm = function.gemm
-        expression = gemm.epilogue or _narrowing(function)
+        expression = gemm.epilogue or _own_epilogue(function)
         if expression is None:
             return None
         arguments = function.arguments[4 if gemm.acc else 3 :]
@@ -73,39 +79,78 @@ class TileEpilogue:
         self.b, self.recipe, self.target = self.function.b, self.function.recipe, self.function.target
 
     @property
+    def _stores_columns(self) -> bool:
+        """Whether the results are transposed, to be stored."""
+        return not self.function.gemm.c.is_row_major and self.function.gemm.reduction is None
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether the epilogue is computed row by row on sums in memory."""
+        return self.recipe.mma.unit == "matrix" or self.expression.cost(self.target) > _MAX_COST_IN_REGISTERS
+
+    @property
     def has_own_function(self) -> bool:
         """Whether the loops over tiles in memory move to functions of their own, which a matrix unit cannot call."""
         return self.recipe.mma.unit != "matrix" and self.tile is not None
 
     def reserve(self, scratch: Scratch) -> None:
-        """Reserve memory for a tile where the epilogue is long, or on a matrix unit."""
-        if self.recipe.mma.unit == "matrix" or self.expression.cost(self.target) > _MAX_COST_IN_REGISTERS:
-            height, width = (max(r.size for r in ranges) for ranges in (self.function.rows, self.function.columns))
+        """Reserve memory for a tile where the epilogue is long, or wider tiles are transposed, or on a matrix unit."""
+        height, width = (max(r.size for r in ranges) for ranges in (self.function.rows, self.function.columns))
+        if self._is_long or (self._stores_columns and width > self.recipe.tile.lanes):
             self.tile = scratch.reserve(self.recipe.mma.accumulator, height * width)
 
     def finish(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
         """Emit the epilogue of a register tile of `sums`, at a row and a column."""
-        if self.tile is None:
+        if self._stores_columns:
+            self._by_columns(sums, rows, columns, place)
+        elif self.tile is None:
             self._in_registers(sums, rows, columns, place)
         else:
             self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
 
-    def results(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> Value:
-        """The results of a register tile, for kernels that store them themselves."""
+    def _by_columns(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        """Emit the epilogue of a tile that is stored column by column, transposed a register of each row at a time.
+
+        The loop depends on neither the tile's place nor its width, so that tiles of other kernels share its code.
+        """
         if self.tile is None:
-            return self._result(ResultTile(rows.size, columns.size, columns.padding, *place), sums)
+            self._consume(ResultTile(rows.valid, columns.size, columns.padding, *place), sums)
+            return
+        b, c, element = self.b, self.function.gemm.c, self.recipe.mma.accumulator
+        pitch = max(r.size for r in self.function.columns)
+        if self._is_long:
+            pitch = columns.size * bits_of(element) // bits_of(self.expression.element)
+            element = self.expression.element
+            self._overwrite(sums, rows, columns, place, pitch)
+        else:
+            self.store_sums(sums, rows, columns, pitch)
+        corner = ResultTile(1, 1, 0, *place)
+        emitter = ExpressionEmitter(b, self.expression, self.pointers, self.scalars)
+        origins = {leaf: emitter.address(leaf, corner) for leaf in self.expression.leaves()}
+        tile, to = b.retype(self.tile.pointer, element), tile_address(b, c, self.function.c, corner)
+        lanes = min(self.target.vector_bytes // bytes_of(element), columns.size)
+        for piece in padded_tiles(columns.valid, lanes, lanes):
+            with b.loop(0, piece.count, name=EPILOGUE_LOOP) as loop:
+                start = piece.start_of(b, loop.index)
+                at = ResultTile(rows.valid, piece.size, piece.padding, None, start)
+                view = MatrixView(element, at.rows, at.cols - at.padding, pitch, 1)
+                part = load_tile_vector(b, view, b.gep(element, tile, start), at, self._metadata_of_sums)
+                result = part if self._is_long else self._result(at, part, origins=origins)
+                store_tile_vector(b, c, tile_address(b, c, to, at), at, result)
+
+    def _overwrite(
+        self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], pitch: int
+    ) -> None:
+        """Store the sums, and write the results over them, which are at most as wide."""
+        assert self.tile is not None
         b, element = self.b, self.expression.element
-        pitch = columns.size * bits_of(self.recipe.mma.accumulator) // bits_of(element)
         tile = b.retype(self.tile.pointer, element)
 
-        def overwrite(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
-            """Write results over their sums, which are at least as wide."""
+        def store(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
             address = b.gep(element, tile, b.add(b.mul(here[0], pitch), here[1]))
             store_tile_vector(b, MatrixView(element, 1, at.cols - at.padding, 0, 1), address, at, value)
 
-        self._through_scratch(sums, rows, columns, place, overwrite)
-        there = tile_type(element, rows.size, columns.size)
-        return b.tovector(b.tensor_load(tile, there, (0, pitch), "results"), there, "results")
+        self._through_scratch(sums, rows, columns, place, store)
 
     def _in_registers(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
         b = self.b
@@ -121,11 +166,11 @@ class TileEpilogue:
                     at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
                     self._consume(at, part)
 
-    def store_sums(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
-        """Store sums to the tile in memory."""
+    def store_sums(self, sums: Value, rows: EqualTiles, columns: EqualTiles, pitch: int = 0) -> None:
+        """Store sums to the tile in memory, whose rows are adjacent or `pitch` elements apart."""
         assert self.tile is not None
         type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
-        self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"))
+        self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"), (0, pitch))
 
     def prefetches(
         self, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], steps: int
@@ -226,21 +271,29 @@ class TileEpilogue:
     def _consume(self, place: ResultTile, sums: Value) -> None:
         self.consume(place, self._result(place, sums))
 
-    def _result(self, place: ResultTile, sums: Value, known: NodeValues | None = None) -> Value:
+    def _result(
+        self,
+        place: ResultTile,
+        sums: Value,
+        known: NodeValues | None = None,
+        origins: Mapping[MatrixLeaf, Value] | None = None,
+    ) -> Value:
         product = convert_tile(self.b, sums, self.function.gemm.result, self.function.sign)
-        emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
+        emitter = ExpressionEmitter(
+            self.b, self.expression, self.pointers, self.scalars, lambda _place: product, origins
+        )
         return emitter.result(place, known)
 
 
-def _narrowing(function: GemmFunction) -> Expression | None:
-    """The product itself, where a matrix unit's sums are narrowed row by row on their way through memory.
+def _own_epilogue(function: GemmFunction) -> Expression | None:
+    """The product itself, where its sums are transposed; or narrowed on a matrix unit, by way of memory.
 
-    As an epilogue, that overlaps with the products of the next tile.
+    Narrowing as an epilogue overlaps with the products of the next tile.
     """
     gemm, recipe, matrix = function.gemm, function.recipe, function.target.matrix
     through_memory = recipe.mma.unit == "matrix" and matrix is not None and matrix.accumulators == "memory"
-    plain = gemm.acc is None and gemm.c.is_row_major and not recipe.stores.nontemporal
-    if not through_memory or not plain or gemm.c.element == recipe.mma.accumulator:
+    narrows = through_memory and gemm.c.element != recipe.mma.accumulator and not recipe.stores.nontemporal
+    if gemm.c.is_row_major and not (narrows and gemm.acc is None):
         return None
     return Expression(gemm.m, gemm.n, (ProductLeaf(gemm.c.element),))
 

@@ -114,12 +114,9 @@ class RegisterTile:
             return
         if self.epilogue is None:
             out = convert_tile(self.b, total, gemm.c.element, self.function.sign)
-        elif self.partial is None and not gemm.c.is_row_major:
-            out = self.epilogue.results(total, block.rows, block.columns, (row, column))
+            self.stores.store_tile(block, out, row, column)
         else:
             self.epilogue.finish(total, block.rows, block.columns, (row, column))
-            return
-        self.stores.store_tile(block, out, row, column)
 
     # How the sums start ----------------------------------------------------------------------------------------
 
@@ -209,7 +206,7 @@ class ResultStores:
         column: Value,
         to: tuple[MatrixView, Value] | None = None,
     ) -> None:
-        """Store a register tile to C, which may be column-major, or `to` another matrix."""
+        """Store a register tile to C or `to` another matrix, which is row-major."""
         function, b = self.function, self.function.b
         view, base = to or (function.gemm.c, function.c)
         if self.buffer is not None:
@@ -218,9 +215,6 @@ class ResultStores:
         padding = (block.rows.padding, block.columns.padding)
         type_ = tile(view.element, block.rows.size, block.columns.size, padding)
         token = b.typeinfo(tile_of_c, type_, "c")
-        if not view.is_row_major:
-            type_ = type_.transposed((1, 0))
-            token = b.typeinfo(b.transpose(token, (1, 0), type_, "c.columns"), type_, "c")
         self._store(function.at(view, base, row, column), token, view.pitch)
 
     def _store_through(self, buffer: ScratchBuffer, block: CacheBlock, sums: Value, row: Value, column: Value) -> None:
