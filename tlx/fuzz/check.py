@@ -254,12 +254,15 @@ def _stages(
     Every fourth variant evaluates the last stage's output as well, which is slow; otherwise it is only run.
     """
     text = program.text
+    options = check.options
+    if options.workspace == "argument":  # the evaluator's callers have no memory for it
+        options = replace(options, workspace="malloc")
     stages = ["to-2d", "to-tiles"]
     if check.variant % 4 == 1 or not check.run:
         stages.append("legalize")
     for stage in stages:
         doing(f"lowering to {stage}")
-        module = _lowered(text, target, replace(check.options, emulate_matrix=False, stop_after=stage))
+        module = _lowered(text, target, replace(options, emulate_matrix=False, stop_after=stage))
         yield stage, module
         if check.variant % 4 == 0:
             text = str(module)
