@@ -39,7 +39,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import mentions_slow_vectors
 from tlx.llvm import openmp
 from tlx.llvm.codegen import CodegenError
-from tlx.llvm.emulator import Guard, emulator_triple
+from tlx.llvm.emulator import EmulationError, Guard, emulator_triple
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, verify
 from tlx.lower.to_2d.analysis.tensor_operations import call_operands, exceeds_register_elements, is_elementwise
@@ -318,7 +318,7 @@ def _run(
         if INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
-    except CodegenError as error:
+    except (CodegenError, EmulationError) as error:
         features = check.drawn.machine_features(target)
         reason = backend_limit(error.message, program.text, features, is_foreign=bool(check.emulator))
         if reason:
