@@ -9,7 +9,7 @@
     !store %p %c                   its data at %p
 
 `!count` is the number of elements of a matrix, `!last` one less, `!count2` twice as many, `!bytes` their size, and
-`!row` the size of a row.
+`!row` the size of a row. `!order` is the layout of rows, and `!zeros` that without padding, or dense strides.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ _WORDS: Final = {
     "!last": _COUNT - 1,
     "!bytes": 4 * _COUNT,
     "!row": 4 * SIZE,
+    "!order": "<2 x i32> <i32 0, i32 1>",
+    "!zeros": "<2 x i32> zeroinitializer",
 }
 _VECTOR: Final = f"<{_COUNT} x float>"
 _SHAPE: Final = f"<2 x i32> <i32 {SIZE}, i32 {SIZE}>"
-_ORDER: Final = "<2 x i32> <i32 0, i32 1>"
-_ZEROS: Final = "<2 x i32> zeroinitializer"
+_ORDER: Final = _WORDS["!order"]
+_ZEROS: Final = _WORDS["!zeros"]
 _TYPE: Final = f"{_SHAPE}, {_ORDER}, {_ZEROS}"
 _DECLARED: Final = (
     "void @llvm.memcpy.p0.p0.i64(ptr nocapture writeonly, ptr nocapture readonly, i64, i1) memory(argmem: readwrite)",
@@ -86,8 +88,8 @@ class Hazard:
         """The module; `@main` calls `@f` with pointers to elements of one array."""
         pointers = ", ".join(f"ptr {a} %{name}" for a, name in zip(self.attributes, "pqr", strict=True))
         text = f"{self.others}\ndefine void @f({pointers}, i64 %n) noinline {{\n{self.body}\n}}\n{_MAIN}"
-        for word, number in _WORDS.items():
-            text = re.sub(rf"{word}\b", str(number), text)
+        for word, meaning in _WORDS.items():
+            text = re.sub(rf"{word}\b", str(meaning), text)
         numbers = count()
         text = "\n".join(_expanded(line.strip(), f"%tmp{next(numbers)}") for line in text.splitlines())
         declared = [f"declare {d}" for d in _DECLARED if f"{d[d.index('@') : d.index('(')]}(" in text]

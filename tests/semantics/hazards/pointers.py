@@ -397,4 +397,40 @@ POINTERS: Final = (
         }
         """,
     ),
+    Hazard(
+        "global_and_argument",
+        """
+          call void @llvm.memcpy.p0.p0.i64(ptr @g, ptr %p, i64 !bytes, i1 false)
+          call void @inner(ptr @g, ptr %r)
+          ret void
+        """,
+        others="""
+        @g = internal global [!count x float] zeroinitializer
+        define void @inner(ptr %x, ptr %y) noinline {
+          %a = !load %x
+          store float 6.0, ptr @g
+          %c = !fadd %a %a
+          !store %y %c
+          ret void
+        }
+        """,
+    ),
+    Hazard(
+        "argument_and_global",
+        """
+          call void @llvm.memcpy.p0.p0.i64(ptr @g, ptr %p, i64 !bytes, i1 false)
+          call void @inner(ptr @g, ptr %r)
+          ret void
+        """,
+        others="""
+        @g = internal global [!count x float] zeroinitializer
+        define void @inner(ptr %x, ptr %y) noinline {
+          %a = !load @g
+          store float 6.0, ptr %x
+          %c = !fadd %a %a
+          !store %y %c
+          ret void
+        }
+        """,
+    ),
 )

@@ -394,4 +394,22 @@ RESULTS: Final = (
           ret void
         """,
     ),
+    Hazard(
+        "vector_of_two_types",
+        """
+          %a = !load %p
+          %b = !load %q
+          %v = !vector %a
+          %w = !vector %b
+          %x = fadd <!count x float> %v, %w
+          %s = !tensor %x
+          %t = call token @llvm.tensor.typeinfo(<!count x float> %x, <2 x i32> <i32 !row, i32 2>, !order, !zeros)
+          %y = call <!count x float> @llvm.tensor.transpose(token %t, <2 x i32> <i32 1, i32 0>)
+          %u = !tensor %y
+          %m = !matmul %s %u
+          !store %p %m
+          !store %r %s
+          ret void
+        """,
+    ),
 )

@@ -383,4 +383,17 @@ WRITES: Final = (
           ret void
         """,
     ),
+    Hazard(
+        "packed_truths",
+        """
+          %mask = load <!count x i1>, ptr %q, align 1
+          %a = !load %p
+          %v = !vector %a
+          %w = select <!count x i1> %mask, <!count x float> %v, <!count x float> zeroinitializer
+          store i8 -1, ptr %q
+          %t = !tensor %w
+          !store %r %t
+          ret void
+        """,
+    ),
 )
