@@ -9,7 +9,8 @@
     !store %p %c                   its data at %p
 
 `!count` is the number of elements of a matrix, `!last` one less, `!count2` twice as many, `!bytes` their size, and
-`!row` the size of a row. `!order` is the layout of rows, and `!zeros` that without padding, or dense strides.
+`!row` the size of a row. `!order` is the layout by rows, `!zeros` no padding, or dense strides, `!wide` the shape with
+half as many rows, and `!suffix` the suffix of functions of flattened vectors.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-SIZE: Final = 8
+SIZE: Final = 40
 """Rows and columns of the matrices."""
 FIRST: Final = 64
 """The place of the first matrix in the array."""
@@ -42,6 +43,8 @@ _WORDS: Final = {
     "!last": _COUNT - 1,
     "!bytes": 4 * _COUNT,
     "!row": 4 * SIZE,
+    "!wide": f"<2 x i32> <i32 {SIZE // 2}, i32 {2 * SIZE}>",
+    "!suffix": f"v{_COUNT}f32",
     "!order": "<2 x i32> <i32 0, i32 1>",
     "!zeros": "<2 x i32> zeroinitializer",
 }

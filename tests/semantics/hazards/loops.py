@@ -514,4 +514,24 @@ LOOPS: Final = (
           ret void
         """,
     ),
+    _loop(
+        "loop_fused_product_of_carried",
+        """
+          %t = !tensor %v
+          %m = call <!count x float> @llvm.tensor.matmul(token %a, token %t)
+          %s = fadd <!count x float> %m, %o
+          %vn = call <!count x float> @llvm.minnum.!suffix(<!count x float> %s, <!count x float> splat (float 3.0))
+        """,
+        before="""
+          %s0 = !load %p
+          %v0 = !vector %s0
+          %a = !load %q
+          %o = load <!count x float>, ptr %r, align 4
+        """,
+        phis="%v = phi <!count x float> [ %v0, %0 ], [ %vn, %latch ]",
+        after="""
+          %u = !tensor %v
+          !store %r %u
+        """,
+    ),
 )

@@ -403,12 +403,64 @@ RESULTS: Final = (
           %w = !vector %b
           %x = fadd <!count x float> %v, %w
           %s = !tensor %x
-          %t = call token @llvm.tensor.typeinfo(<!count x float> %x, <2 x i32> <i32 !row, i32 2>, !order, !zeros)
+          %t = call token @llvm.tensor.typeinfo(<!count x float> %x, !wide, !order, !zeros)
           %y = call <!count x float> @llvm.tensor.transpose(token %t, <2 x i32> <i32 1, i32 0>)
           %u = !tensor %y
           %m = !matmul %s %u
           !store %p %m
           !store %r %s
+          ret void
+        """,
+    ),
+    Hazard(
+        "fused_epilogue_over_operand",
+        """
+          %a = !load %p
+          %b = !load %q
+          %o = load <!count x float>, ptr %r, align 4
+          %m = call <!count x float> @llvm.tensor.matmul(token %a, token %b)
+          %s = fadd <!count x float> %m, %o
+          %t = !tensor %s
+          !store %p %t
+          ret void
+        """,
+    ),
+    Hazard(
+        "fused_epilogue_over_operand_of_update",
+        """
+          %c = !load %r
+          %a = !load %p
+          %b = !load %q
+          %m = call <!count x float> @llvm.tensor.smma(token %c, token %a, token %b)
+          %s = call <!count x float> @llvm.minnum.!suffix(<!count x float> %m, <!count x float> splat (float 3.0))
+          %t = !tensor %s
+          !store %p %t
+          ret void
+        """,
+    ),
+    Hazard(
+        "fused_epilogue_over_other_operand",
+        """
+          %a = !load %p
+          %b = !load %q
+          %o = load <!count x float>, ptr %r, align 4
+          %m = call <!count x float> @llvm.tensor.matmul(token %a, token %b)
+          %s = fadd <!count x float> %m, %o
+          %t = !tensor %s
+          !store %q %t
+          ret void
+        """,
+    ),
+    Hazard(
+        "fused_epilogue_over_other_operand_of_update",
+        """
+          %c = !load %r
+          %a = !load %p
+          %b = !load %q
+          %m = call <!count x float> @llvm.tensor.smma(token %c, token %a, token %b)
+          %s = call <!count x float> @llvm.minnum.!suffix(<!count x float> %m, <!count x float> splat (float 3.0))
+          %t = !tensor %s
+          !store %q %t
           ret void
         """,
     ),
