@@ -14,7 +14,9 @@ SPILL = 'Assertion `... && "Emergency spill slot is out of reach"\' failed.'
 NO_BFLOAT = "LLVM ERROR: Cannot select: t335: f32 = bf16_to_fp t337\n    t337: i32 = and t338, Constant:i32<65535>"
 NO_TRUTH = "t24: v64i1 = truncate t23\n    t23: v64i8,ch = load\n      t20: Register:i32 $r0\nUnhandled HVX operation"
 NO_CANONICAL = "LLVM ERROR: Cannot select: t491: v4f32 = fcanonicalize t5002"
-NO_SINH = "error: the program for 'hexagon-linux-musl' does not link: ld.lld: error: undefined symbol: sinhf; clang-19: "
+NO_SINH = (
+    "error: the program for 'hexagon-linux-musl' does not link: ld.lld: error: undefined symbol: sinhf; clang-19: "
+)
 SLOW = "LLVM took more than 30 s of CPU time in 'emit'"
 LARGE = "define internal <3860 x float> @f(<3860 x float> %x) {\n}\n"
 BFLOAT = "define <9 x bfloat> @f(<9 x bfloat> %x) {\n}\n"
