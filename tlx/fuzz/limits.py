@@ -73,8 +73,8 @@ BACKEND_LIMITS: Final = (
     ),
     BackendLimit("LLVM takes too long for another machine's code", r"LLVM took more than \d+ s of CPU time"),
 )
-"""All but the last and the C library concern a program's own functions and their calls, which TLX leaves as they are. On
-this machine, time is no limit of LLVM, as it may show that TLX's functions are too large."""
+"""All but the C library and the last concern a program's own functions and calls, which TLX leaves as they are. On this
+machine, time is no limit of LLVM, as it may show that TLX's functions are too large."""
 
 
 def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_foreign: bool) -> str:
