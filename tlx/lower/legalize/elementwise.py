@@ -298,6 +298,7 @@ def _is_class(b: Builder, element: Type, register: Value, mask: Value) -> Value:
 
     As floats, subnormal halves would be normal, and signalling NaNs quiet.
     """
+    assert isinstance(element, FloatType)
     assert isinstance(mask, ConstInt)
     _, infinity = _SIGN_AND_INFINITY[element]
     normal = infinity & -infinity
