@@ -39,7 +39,7 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import mentions_slow_vectors
 from tlx.llvm import openmp
 from tlx.llvm.codegen import CodegenError
-from tlx.llvm.emulator import Guard, emulator_triple
+from tlx.llvm.emulator import EmulationError, Guard, emulator_triple
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, verify
 from tlx.lower.to_2d.analysis.tensor_operations import call_operands, exceeds_register_elements, is_elementwise
@@ -254,12 +254,15 @@ def _stages(
     Every fourth variant evaluates the last stage's output as well, which is slow; otherwise it is only run.
     """
     text = program.text
+    options = check.options
+    if options.workspace == "argument":  # the evaluator's callers have no memory for it
+        options = replace(options, workspace="malloc")
     stages = ["to-2d", "to-tiles"]
     if check.variant % 4 == 1 or not check.run:
         stages.append("legalize")
     for stage in stages:
         doing(f"lowering to {stage}")
-        module = _lowered(text, target, replace(check.options, emulate_matrix=False, stop_after=stage))
+        module = _lowered(text, target, replace(options, emulate_matrix=False, stop_after=stage))
         yield stage, module
         if check.variant % 4 == 0:
             text = str(module)
@@ -315,7 +318,7 @@ def _run(
         if INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
-    except CodegenError as error:
+    except (CodegenError, EmulationError) as error:
         features = check.drawn.machine_features(target)
         reason = backend_limit(error.message, program.text, features, is_foreign=bool(check.emulator))
         if reason:

@@ -52,6 +52,16 @@ BACKEND_LIMITS: Final = (
         r"(?m)^define [^{]*\bbfloat [%@]|^define [^{]*<\d+ x bfloat>",
     ),
     BackendLimit(
+        "LLVM's backend for Power cannot canonicalize vectors",
+        r"Cannot select: \S+ \S+ = fcanonicalize\b",
+        r"@llvm\.canonicalize\.v\d+",
+    ),
+    BackendLimit(
+        "the emulated machine's C library has no such function",
+        r"does not link: [^;]*undefined symbol: \w+",
+        r"@llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh)\.",
+    ),
+    BackendLimit(
         "LLVM's backend cannot pass vectors of hundreds of elements without optimisation",
         r"Emergency spill slot is out of reach|Incomplete scavenging after 2nd pass",
         r"(?m)^define [^{]*<\d{3,} x ",
@@ -63,8 +73,8 @@ BACKEND_LIMITS: Final = (
     ),
     BackendLimit("LLVM takes too long for another machine's code", r"LLVM took more than \d+ s of CPU time"),
 )
-"""All but the last concern a program's own functions and their calls, which TLX leaves as they are. On this machine,
-time is no limit of LLVM, as it may show that TLX's functions are too large."""
+"""All but the C library and the last concern a program's own functions and calls, which TLX leaves as they are. On this
+machine, time is no limit of LLVM, as it may show that TLX's functions are too large."""
 
 
 def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_foreign: bool) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from tlx.diagnostics import UsageError
 from tlx.lower.cost import needed_registers
 from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_knobs
-from tlx.lower.options import VECTOR_BITS, Options
+from tlx.lower.options import VECTOR_BITS, WORKSPACES, Options, Workspace
 from tlx.target.host import has_feature
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -42,6 +42,7 @@ class RandomOptions:
         matrix_knobs: `--knobs`, for products on a matrix unit.
         weight_bytes: Maximum size of the panels of a constant B packed at compile time; None for the default.
         decision_seed: Decides in place of the cost model; None for the model.
+        workspace: Where temporaries live.
     """
 
     cpu: str = ""
@@ -52,6 +53,7 @@ class RandomOptions:
     matrix_knobs: str = ""
     weight_bytes: int | None = None
     decision_seed: int | None = None
+    workspace: Workspace = "malloc"
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> RandomOptions:
@@ -75,6 +77,7 @@ class RandomOptions:
             knobs=self._knobs,
             weight_bytes=weights,
             decision_seed=self.decision_seed,
+            workspace=self.workspace,
         )
 
     def machine_features(self, target: Target) -> tuple[str, ...]:
@@ -107,6 +110,7 @@ class RandomOptions:
             "--vector-bits": str(self.vector_bits or ""),
             "--weight-bytes": "" if self.weight_bytes is None else str(self.weight_bytes),
             "decision_seed": "" if self.decision_seed is None else str(self.decision_seed),
+            "--workspace": "" if self.workspace == "malloc" else self.workspace,
             "--knobs": self.knobs + (f" (on a matrix unit: {self.matrix_knobs})" if self.matrix_knobs else ""),
         }
         return " ".join(f"{name}={value}" for name, value in words.items() if value)
@@ -184,6 +188,7 @@ def random_options(name: str, seed: int, *, has_machine: bool = True) -> RandomO
         _random_matrix_knobs(dice) if any(version.matrix for version in target.versions or (target,)) else "",
         dice.choice((None, None, 0)),
         dice.randrange(1000) if dice.random() < 0.5 else None,
+        dice.choice(("malloc", *WORKSPACES)),
     )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.semantics.programs.harness import Job, check
 from tests.semantics.to_2d.cases import numbers, same
 from tests.support.tools import require_processor
 from tlx.api.validation import validate
+from tlx.evaluate import evaluate
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 
 LOOP = """
 define void @f(ptr noalias %a, ptr noalias %c, i64 %n) {
@@ -85,3 +90,18 @@ define void @f(ptr noalias %a, ptr noalias %c, i64 %i) {{
 def test_random_programs(target: str) -> None:
     require_processor(target)
     check(Job("elements", target, 5))
+
+
+def test_a_constant_index_beyond_the_end_writes_no_memory() -> None:
+    """The vector is poison, so it may hold anything."""
+    text = """
+define void @f(ptr %a, ptr %c) {
+  %start = load <8192 x float>, ptr %a, align 4
+  %first = fadd <8192 x float> %start, %start
+  %w = insertelement <8192 x float> %first, float 1.0, i64 8192
+  store <8192 x float> %w, ptr %c, align 4
+  ret void
+}
+"""
+    lowered = lower(parse(text), "generic", options=Options(stop_after="to-2d"))
+    evaluate(lowered, "f", np.ones(8192, np.float32), np.ones(8192, np.float32))

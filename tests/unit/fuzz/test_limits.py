@@ -13,6 +13,10 @@ from tlx.fuzz.options import RandomOptions
 SPILL = 'Assertion `... && "Emergency spill slot is out of reach"\' failed.'
 NO_BFLOAT = "LLVM ERROR: Cannot select: t335: f32 = bf16_to_fp t337\n    t337: i32 = and t338, Constant:i32<65535>"
 NO_TRUTH = "t24: v64i1 = truncate t23\n    t23: v64i8,ch = load\n      t20: Register:i32 $r0\nUnhandled HVX operation"
+NO_CANONICAL = "LLVM ERROR: Cannot select: t491: v4f32 = fcanonicalize t5002"
+NO_SINH = (
+    "error: the program for 'hexagon-linux-musl' does not link: ld.lld: error: undefined symbol: sinhf; clang-19: "
+)
 SLOW = "LLVM took more than 30 s of CPU time in 'emit'"
 LARGE = "define internal <3860 x float> @f(<3860 x float> %x) {\n}\n"
 BFLOAT = "define <9 x bfloat> @f(<9 x bfloat> %x) {\n}\n"
@@ -28,6 +32,8 @@ NONE = "define void @f(ptr %x) {\n  %v = load <3860 x bfloat>, ptr %x\n}\n"
         (NO_BFLOAT, BFLOAT, "bfloat"),
         (NO_TRUTH, TRUTH, "i1"),
         (SLOW, NONE, "too long"),
+        (NO_CANONICAL, "%v = call <160 x float> @llvm.canonicalize.v160f32(<160 x float> %x)", "canonicalize"),
+        (NO_SINH, "%v = call <68 x half> @llvm.sinh.v68f16(<68 x half> %x)", "C library"),
     ],
 )
 def test_limits_of_other_machines(error: str, program: str, reason: str) -> None:
@@ -35,7 +41,7 @@ def test_limits_of_other_machines(error: str, program: str, reason: str) -> None
     assert not backend_limit(error, program, (), is_foreign=False)
 
 
-@pytest.mark.parametrize("error", [SPILL, NO_BFLOAT, NO_TRUTH])
+@pytest.mark.parametrize("error", [SPILL, NO_BFLOAT, NO_TRUTH, NO_CANONICAL, NO_SINH])
 def test_failures_of_programs_that_have_nothing_of_the_kind(error: str) -> None:
     assert not backend_limit(error, NONE, (), is_foreign=True)
 

@@ -19,7 +19,7 @@ from tlx.fuzz.worker import Request
 from tlx.fuzz.worker_pool import CheckOutcome
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, parse_knobs
-from tlx.lower.options import Options
+from tlx.lower.options import Options, Workspace
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
 
@@ -44,6 +44,7 @@ def test_drawn_options_are_valid(name: str) -> None:
     assert any(options.functions for options in drawn)
     assert any(options.vector_bits for options in drawn) == (name == "generic")
     assert any(options.matrix_knobs for options in drawn) == ("amx" in name)
+    assert {options.workspace for options in drawn} == {"malloc", "arena", "argument"}
 
 
 def test_no_options_without_a_target() -> None:
@@ -96,6 +97,15 @@ def test_options_reach_the_lowering() -> None:
             CheckSettings("avx2", drawn=RandomOptions(vector_bits=512)),
             print,
         )
+
+
+@pytest.mark.parametrize("workspace", ["arena", "argument"])
+def test_stages_are_evaluated_with_any_workspace(workspace: Workspace) -> None:
+    """The evaluator does not pass memory for temporaries, as compiled code's callers do."""
+    program = random_program(PROFILES["any"], "any 8")
+    options = RandomOptions(workspace=workspace)
+    assert options.options(Options()).workspace == workspace
+    assert check_program(program, CheckSettings("generic", drawn=options), print).functions == len(program.functions)
 
 
 def test_code_runs_where_all_features_are() -> None:

@@ -23,6 +23,7 @@ from tlx.ir.types import (
     DOUBLE,
     FLOAT,
     HALF,
+    I1,
     I16,
     I32,
     I64,
@@ -33,7 +34,7 @@ from tlx.ir.types import (
     scalar_of,
     vector_of,
 )
-from tlx.ir.values import Aggregate, ConstFloat, Keyword, Local, Value, const_ints, zero
+from tlx.ir.values import Aggregate, ConstFloat, ConstInt, Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
     ROUNDINGS,
     SATURATING,
@@ -114,6 +115,8 @@ def emit_elementwise(
         return b.binary("xor", registers[0], splat_like(registers[0], -0x8000))
     if operation.callee in ("llvm.fabs", "llvm.copysign") and element in _NARROW:
         return _signs(b, registers)
+    if operation.callee == "llvm.is.fpclass" and sources[0] in _NARROW:
+        return _is_class(b, sources[0], *registers)
     if operation.is_half_arithmetic([element, *sources], target):
         return _in_half(b, target, operation, element, registers)
     if operation.callee == "llvm.fma" and (
@@ -284,6 +287,34 @@ def _signs(b: Builder, registers: Sequence[Value]) -> Value:
     if len(registers) == 1:
         return magnitude
     return b.binary("or", magnitude, b.binary("and", registers[1], splat_like(registers[1], -0x8000)))
+
+
+_CLASSES: Final = (6, 7, 8, 9, 0, 1, 5, 4, 3, 2, 0, 1)
+"""Bits of `llvm.is.fpclass`: zero, subnormal, normal, infinity, signalling and quiet NaN, and the same with a sign."""
+
+
+def _is_class(b: Builder, element: Type, register: Value, mask: Value) -> Value:
+    """is.fpclass of 16-bit floats: the bits of each class are a range of unsigned integers.
+
+    As floats, subnormal halves would be normal, and signalling NaNs quiet.
+    """
+    assert isinstance(element, FloatType)
+    assert isinstance(mask, ConstInt)
+    _, infinity = _SIGN_AND_INFINITY[element]
+    normal = infinity & -infinity
+    starts = (0, 1, normal, infinity, infinity + 1, infinity + normal // 2)
+    bounds = (*starts, *(0x8000 + start for start in starts), 0x10000)
+    result: Value = zero(VectorType(_lanes([register]), I1))
+    for start, end, number in zip(bounds, bounds[1:], _CLASSES, strict=False):
+        if mask.value >> number & 1:
+            from_start = b.binary("sub", register, splat_like(register, _signed(start)))
+            result = b.binary("or", result, b.icmp("ult", from_start, splat_like(register, _signed(end - start))))
+    return result
+
+
+def _signed(bits: int) -> int:
+    """The signed integer of 16 bits."""
+    return bits - (bits >> 15 << 16)
 
 
 def _quieted(b: Builder, x: Value) -> Value:

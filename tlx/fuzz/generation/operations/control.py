@@ -28,7 +28,7 @@ from tlx.fuzz.generation.dataflow import (
 )
 from tlx.fuzz.generation.model import VECTOR_CONVENTIONS, ArrayParameter, BufferAddress, extent_in_memory
 from tlx.fuzz.generation.operations.tensor import unary_facts
-from tlx.fuzz.generation.writer import dims_operand
+from tlx.fuzz.generation.writer import TokenValue, dims_operand
 from tlx.ir.types import I64
 
 
@@ -164,13 +164,9 @@ def _update(writer: DataflowWriter) -> KnownValue | None:
     """An update of an array in place: load, compute, store."""
     if writer.is_in_loop:
         return None
-    type_ = writer.type_of(writer.extents(), writer.random.choice(ELEMENTS))
-    pitches = writer.pitches(type_, overlap=False)
-    contents = writer.contents(type_.element)
-    place = writer.filled_place(type_, pitches, contents)
-    token = writer.load(place, type_, pitches)
-    vector = writer.tovector(token)
-    old = KnownValue(vector, facts_from_memory(type_.element, contents).with_zero(), token)
+    place, pitches, token = _loaded_from_array(writer, overlap=False)
+    type_ = token.type
+    old = KnownValue(writer.tovector(token), _facts_of_loaded(place), token)
     new = writer.partner(old)
     name = writer.random.choice(["fadd", "fsub"] if old.is_float else ["add", "sub", "xor"])
     facts = unknown_facts(type_.element) if not old.is_float else ValueFacts(zeros=old.facts.zeros and new.facts.zeros)
@@ -184,20 +180,28 @@ def _overwritten(writer: DataflowWriter) -> KnownValue | None:
     """A tensor that is loaded before its memory is written: an element, or all bytes."""
     if writer.is_in_loop:
         return None
-    type_ = writer.type_of(writer.extents(), writer.random.choice(ELEMENTS))
-    pitches = writer.pitches(type_, overlap=True)
-    contents = writer.contents(type_.element)
-    place = writer.filled_place(type_, pitches, contents)
-    token = writer.load(place, type_, pitches)
+    place, _, token = _loaded_from_array(writer, overlap=True)
     early = writer.tovector(token) if writer.chance(0.3) else None
     if writer.chance(0.5):
         writer.clear(place.buffer)
     else:
-        scalar, _ = writer.scalar(type_.element)
+        scalar, _ = writer.scalar(token.type.element)
         writer.store_scalar(BufferAddress(place.buffer, writer.random.randrange(place.buffer.count)), scalar)
     place.buffer.zeros = True
-    facts = facts_from_memory(type_.element, contents).with_zero()
-    return KnownValue(early or writer.tovector(token), facts, token)
+    return KnownValue(early or writer.tovector(token), _facts_of_loaded(place), token)
+
+
+def _loaded_from_array(writer: DataflowWriter, *, overlap: bool) -> tuple[BufferAddress, list[int], TokenValue]:
+    """A tensor loaded from a new array, with its address and pitches; whether its rows may overlap."""
+    type_ = writer.type_of(writer.extents(), writer.random.choice(ELEMENTS))
+    pitches = writer.pitches(type_, overlap=overlap)
+    place = writer.filled_place(type_, pitches, writer.contents(type_.element))
+    return place, pitches, writer.load(place, type_, pitches)
+
+
+def _facts_of_loaded(place: BufferAddress) -> ValueFacts:
+    """The facts about a tensor loaded from an array; its padding is zero."""
+    return facts_from_memory(place.buffer.element, place.buffer.contents).with_zero()
 
 
 CONTROL: Final[dict[str, Operation]] = {
