@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.tools import quick_by_target
+from tests.support.tools import quick_by_target
 from tlx import lower_text
 from tlx.api.validation import validate
 from tlx.graph import Graph, Value

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.tools import quick_by_target
+from tests.support.tools import quick_by_target
 from tlx.api.validation import validate
 
 _DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
