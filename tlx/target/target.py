@@ -201,13 +201,8 @@ class Target:
         """
         for version in self.versions:
             version.with_attributes(attrs)
-        dots = {normalized_feature(dot.feature) for dot in self._all_dots}
         kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
-        permutes = self.instructions.permutes
-        optional = permutes.features.values() if permutes is not None else ()
-        fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
-            *map(normalized_feature, optional)
-        }
+        fixed = (kind | set(map(normalized_feature, self.requires))) - set(map(normalized_feature, self.removable))
         for feature, size in self.lengths.features:
             if f"+{feature}" in attrs and size not in self._sizes:
                 raise UsageError(f"feature '+{feature}': {self._has_lengths}")
@@ -440,6 +435,14 @@ class Target:
         """Features that it uses if they are present."""
         required = {normalized_feature(flag) for flag in self.requires}
         return frozenset(feature for feature in self.used_features if normalized_feature(feature) not in required)
+
+    @property
+    def removable(self) -> frozenset[str]:
+        """Features of instructions that its code can do without; not the first one, the kind of machine."""
+        permutes = self.instructions.permutes
+        permuting = permutes.features.values() if permutes is not None else ()
+        names = self.optional.union((dot.feature for dot in self._all_dots), permuting)
+        return names - {feature[1:] for feature in self.features[:1]}
 
     @property
     def needed_features(self) -> tuple[str, ...]:
