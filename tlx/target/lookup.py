@@ -169,7 +169,7 @@ def _without_features(target: Target, removed: Sequence[str], cpu: str, triple: 
         for version in target.versions or (target,):
             enabled = tuple(name[1:] for name in version.features if name[0] == "+")
             implying = lacking_features(triple, cpu, (*version.features, feature), enabled) or frozenset()
-            if needed := next((name for name in enabled if name in implying - version.removable), ""):
+            if needed := next((name for name in enabled if name in implying - version.removable_features), ""):
                 message = f"feature '{feature}': target {version.name} is for machines with {needed}, which implies it"
                 raise UsageError(f"{message}; 'tlx targets' lists others")
             target = target.with_features(tuple(f"-{name}" for name in sorted(implying)))

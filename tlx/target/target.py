@@ -202,7 +202,8 @@ class Target:
         for version in self.versions:
             version.with_attributes(attrs)
         kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
-        fixed = (kind | set(map(normalized_feature, self.requires))) - set(map(normalized_feature, self.removable))
+        optional = {normalized_feature(feature) for feature in self.removable_features}
+        fixed = kind | {normalized_feature(flag) for flag in self.requires} - optional
         for feature, size in self.lengths.features:
             if f"+{feature}" in attrs and size not in self._sizes:
                 raise UsageError(f"feature '+{feature}': {self._has_lengths}")
@@ -437,7 +438,7 @@ class Target:
         return frozenset(feature for feature in self.used_features if normalized_feature(feature) not in required)
 
     @property
-    def removable(self) -> frozenset[str]:
+    def removable_features(self) -> frozenset[str]:
         """Features of instructions that its code can do without; not the first one, the kind of machine."""
         permutes = self.instructions.permutes
         permuting = permutes.features.values() if permutes is not None else ()
