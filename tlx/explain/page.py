@@ -416,7 +416,7 @@ def _roofline(report: Report, measured: Measurement | None) -> Markup:
     if not points:
         return tag("section", heading, tag("p", "No kernel has a prediction.", class_="note"), id="roofline")
     target = targets[0]
-    lanes = 2 * target.core.products * target.vector_bytes / 4
+    lanes = 2 * target.core.fmas_per_cycle * target.vector_bytes / 4
     peaks = peaks or {"float multiply-add": lanes}
     roofs = [Roof(f"{name}", peak=peak) for name, peak in sorted(peaks.items(), key=lambda item: item[1])]
     roofs += [

@@ -168,7 +168,7 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe, target: Target) -> str:
         return f"K {gemm.k} is padded to a multiple of {recipe.tile.kstep}"
     if any(rows.padding for rows in row_ranges(gemm, recipe)):
         return f"M {gemm.m} is padded to a multiple of {recipe.tile.mr}"
-    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line:
+    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line_bytes:
         return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 
@@ -184,7 +184,7 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     if recipe.mma.correction != "none":
         return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
-    if pitch % target.caches.page == 0:
+    if pitch % target.caches.page_bytes == 0:
         return f"rows {size_text(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{size_text(view.size * size)} exceed L2's {size_text(target.caches.l2)}"

@@ -100,7 +100,7 @@ def pipeline_loads(module: Module, function: Function, blocks: Sequence[Block], 
 def _registers(loop: _CountedLoop, target: Target) -> int:
     """Registers for sums and operands: those that dot products can use, if the sums may be theirs."""
     element = str(scalar_of(loop.sums[0].type))
-    temporaries = (dot.temporaries for dot in target.usable_dots if dot.accumulator == element)
+    temporaries = (dot.scratch_registers for dot in target.usable_dots if dot.accumulator == element)
     return target.registers - max(temporaries, default=0)
 
 

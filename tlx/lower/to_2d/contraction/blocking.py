@@ -189,7 +189,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
 
     All of a block is estimated for the unit that multiplies it.
     """
-    limit = limit if unit.costs.seed is None else math.inf
+    limit = limit if unit.costs.decision_seed is None else math.inf
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     if copies >= limit:
         return math.inf
@@ -205,9 +205,13 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     )
     timing = unit.timing
     if timing is not None and _crosses_lines(blocking, unit):
-        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
+        cycles += (
+            terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.line_crossing_load_cycles
+        )
     if timing is not None and not _has_adjacent_rows(blocking, unit):
-        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load
+        cycles += (
+            terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load_cycles
+        )
     store = costs.transposed_store_cycles if blocking.is_transposed else costs.store_cycles
     stored = (store + _crowded_store(blocking, unit)) * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
@@ -225,7 +229,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
     cycles = multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
-    return randomized_cycles(costs.seed, cycles, blocking)
+    return randomized_cycles(costs.decision_seed, cycles, blocking)
 
 
 def _has_adjacent_rows(blocking: Blocking, unit: ComputeUnit) -> bool:
@@ -249,7 +253,7 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     if bytes_of(lhs.element) == 1:
         registers += rows * -(-depth // unit.costs.register_bytes)
     cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packing.register_cycles
-    return randomized_cycles(unit.costs.seed, cycles, "packing", blocking)
+    return randomized_cycles(unit.costs.decision_seed, cycles, "packing", blocking)
 
 
 def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
@@ -260,7 +264,7 @@ def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
     steps = [
         run.strides[RHS] * rhs.vnni_group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.quasi_affine)
     ]
-    return any(step % unit.target.caches.line for step in steps)
+    return any(step % unit.target.caches.line_bytes for step in steps)
 
 
 def _outside_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) -> float:
@@ -275,7 +279,7 @@ def _outside_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) ->
         unit: The unit that multiplies.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
-    near, memory = unit.costs.resident_bytes, unit.target.memory
+    near, memory = unit.costs.cached_operand_bytes, unit.target.memory
     read_lhs, read_rhs = ((1 + (column in blocking.copied)) / memory.bytes_per_cycle for column in (LHS, RHS))
     slices = -(-rhs // near)
     again = rhs if slices > 1 and blocking.sliced_operand(near) != RHS else 0
@@ -293,7 +297,7 @@ def _operand_bytes(blocking: Blocking, column: int) -> int:
 def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """Approximate cycles that a block waits for an operand that does not stay in the caches between blocks."""
     size = blocking.block_bytes(column)
-    stays = size * _crowding(blocking, column, unit) <= unit.costs.resident_bytes
+    stays = size * _crowding(blocking, column, unit) <= unit.costs.cached_operand_bytes
     return 0 if stays or not blocking.is_reused(column) else size / unit.target.memory.bytes_per_cycle
 
 
@@ -305,7 +309,7 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     size = bytes_of((blocking.contraction.lhs, blocking.contraction.rhs)[column].element)
     near, far = sorted(runs, key=lambda run: run.strides[column])
     step = far.strides[column] * size
-    return max(1, step / (near.extent * size)) if step % unit.target.caches.crowded_pitch == 0 else 1
+    return max(1, step / (near.extent * size)) if step % unit.target.caches.four_set_pitch == 0 else 1
 
 
 def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
@@ -317,7 +321,7 @@ def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
         return 0
     caches = unit.target.caches
     pitch = blocking.n.strides[OUT] * bytes_of(blocking.contraction.out.element)
-    lines = caches.l1 // math.gcd(pitch, caches.l1_way)
+    lines = caches.l1 // math.gcd(pitch, caches.l1_way_bytes)
     panel = unit.target.registers // _PANEL_SHARE * unit.lanes
     return unit.costs.set_conflict_store_cycles if min(blocking.n.extent, panel) > lines else 0
 
@@ -354,7 +358,7 @@ def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     dims, count, span = blocking.walks[column]
     if (column == LHS or blocking.groups is None) and _is_dense(dims):
         return math.inf
-    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.max_repeated_bytes:
+    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.max_overlapping_copy_bytes:
         return math.inf
     if column == LHS or blocking.groups is None:
         return unit.costs.call_cycles + copy_cycles(dims, memory.element, unit.target, permutes=unit.permutes)

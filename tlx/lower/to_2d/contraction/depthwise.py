@@ -138,12 +138,12 @@ def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
     vectors = choice.rows.extent * -(-choice.cols.extent // unit.lanes)
     costs = unit.costs.depthwise
     is_transposed = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
-    each = costs.product_cycles + (costs.transposed_cycles if is_transposed else 0)
-    each -= costs.split_load_cycles * _shared(choice)
+    each = costs.product_cycles + (costs.transposed_product_cycles if is_transposed else 0)
+    each -= costs.line_crossing_load_cycles * _shared(choice)
     factors = choice.rows.extent * costs.factor_cycles if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
     cycles = blocks * (unit.costs.call_cycles + (vectors * each + factors) * len(choice.places))
-    return randomized_cycles(unit.costs.seed, cycles, choice)
+    return randomized_cycles(unit.costs.decision_seed, cycles, choice)
 
 
 def _shared(choice: DepthwiseBlocking) -> float:

@@ -66,7 +66,7 @@ def _find(facts: Facts, bodies: AbstractSet[str], searched: set[str], remarks: R
     """
     ops = facts.tensors.ops
     has_products = any(op.intrinsic.name in PRODUCTS for op in ops)
-    limit = facts.target.blocks.loop_fusion.cache_share * facts.target.caches.l2
+    limit = facts.target.block_costs.loop_fusion.min_intermediate_caches * facts.target.caches.l2
     is_large = any(op.result is not None and tensor_bytes(op.result) > limit for op in ops)
     if not has_products or not (is_large or bodies):
         return []

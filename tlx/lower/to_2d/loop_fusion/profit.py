@@ -71,8 +71,8 @@ def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, nest
         nested: Whether the block is the body of such a loop.
     """
     caches = target.caches
-    shared = target.blocks.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
-    search = _Search(block, _Limits(target.blocks.loop_fusion, shared, caches.l2), remarks)
+    shared = target.block_costs.loop_fusion.min_intermediate_caches * (caches.l1 if nested else caches.l2)
+    search = _Search(block, _Limits(target.block_costs.loop_fusion, shared, caches.l2), remarks)
     return sorted(search.loops(), key=_rank)
 
 
@@ -154,7 +154,7 @@ class _Search:
         Products that would read an operand again for each part only join where no loop pays without them: a loop over
         the heads of attention stays apart from the projections, whose columns are heads, too.
         """
-        for whole in (0, self.limits.fusion.max_operand_share * self.limits.cache):
+        for whole in (0, self.limits.fusion.max_whole_operand_l2s * self.limits.cache):
             loop = self._with_limit(root, split, whole)
             if loop is not None:
                 yield loop
@@ -184,13 +184,19 @@ def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:
     if not group.whole_bytes:
         return 1 if largest // group.parts >= fusion.min_part_bytes else None
     most_trips = (
-        sum(group.internal) // group.whole_bytes // fusion.min_bytes_saved if fusion.min_bytes_saved else group.parts
+        sum(group.internal) // group.whole_bytes // fusion.min_saved_per_reread_byte
+        if fusion.min_saved_per_reread_byte
+        else group.parts
     )
     least = max(fusion.min_rows, -(-group.parts // most_trips)) if most_trips else group.parts
     factors = [factor for factor in range(least, group.parts // 2 + 1) if group.parts % factor == 0]
-    if factors and fusion.seed is not None:
-        return factors[fusion.seed // 2 % len(factors)]
-    if not factors or largest <= fusion.min_result_share * limits.cache or group.largest_output > largest // 2:
+    if factors and fusion.decision_seed is not None:
+        return factors[fusion.decision_seed // 2 % len(factors)]
+    if (
+        not factors
+        or largest <= fusion.min_whole_operand_result_l2s * limits.cache
+        or group.largest_output > largest // 2
+    ):
         return None
     fitting = [factor for factor in factors if _working_set(group, factor) <= limits.cache]
     return fitting[-1] if fitting else factors[0]

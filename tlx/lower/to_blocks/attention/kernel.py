@@ -62,7 +62,7 @@ def attention_grid_kernel(
     pointers = [*(view.element for view in views), *leaves]
     kernel = GridKernel(module, grid, name, pointers, scalars, iterations, -(-problem.scores.m // plan.rows))
     _AttentionKernel(kernel, plan).emit()
-    return kernel.finish(plan.warps * grid.warp, plan.shared, plan.resident(grid))
+    return kernel.finish(plan.warps * grid.warp_threads, plan.shared, plan.resident(grid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _AttentionKernel:
         self.keys = OperandLines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
         self.values = OperandLines(kernel, product.b, 3, plan.positions, plan.warps)
         self.left, self.right = FragmentOffsets(kernel, lines_first=True), FragmentOffsets(kernel, lines_first=False)
-        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
         group, quad = kernel.divided(self.lane, 4)
         self.warp_line = b.mul(warp, plan.fragments * ROWS)
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
@@ -357,7 +357,7 @@ class _AttentionKernel:
         b = self.b
         for distance in (1, 2):
             lane = b.binary("xor", self.lane, const_int(I32, distance))
-            word = self.operations.shuffle(b, b.cast("bitcast", value, I32), lane, self.kernel.grid.warp)
+            word = self.operations.shuffle(b, b.cast("bitcast", value, I32), lane, self.kernel.grid.warp_threads)
             value = combine(value, b.cast("bitcast", word, FLOAT))
         return value
 

@@ -116,7 +116,7 @@ class ScalarSums:
 
     def _place_of_thread(self) -> tuple[Value, Value]:
         """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""
-        kernel, b, lanes = self.kernel, self.kernel.b, self.kernel.grid.warp
+        kernel, b, lanes = self.kernel, self.kernel.b, self.kernel.grid.warp_threads
         warp, lane = kernel.divided(kernel.thread, lanes)
         warp_row, warp_column = kernel.divided(warp, self.tile.shape.columns // self.tile.shape.warp_columns // _ACROSS)
         lane_row, lane_column = kernel.divided(lane, _ACROSS)

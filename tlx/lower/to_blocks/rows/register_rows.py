@@ -72,7 +72,7 @@ class RegisterPlan:
         if any(view.col_stride != 1 for view in views):
             return None
         width = max(vector_columns(columns, view.element) for view in views)
-        share = max(grid.warp, next_power_of_two(-(-columns // _ELEMENTS)))
+        share = max(grid.warp_threads, next_power_of_two(-(-columns // _ELEMENTS)))
         plan = cls(columns, width, share, max(1, _LEAST_THREADS // share))
         return plan if share <= _MOST_THREADS and plan.rounds * width <= _ELEMENTS else None
 
@@ -130,7 +130,7 @@ class _Rows:
         self.kernel, self.plan, self.b, self.grid = kernel, plan, kernel.b, kernel.grid
         b = self.b
         local, self.member = kernel.divided(kernel.thread, plan.share)
-        _, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        _, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
         row = b.add(b.mul(kernel.tile, plan.per_block), local)
         checks = [b.icmp("ult", row, fusion.rows)] if fusion.rows % plan.per_block else []
         self.row_is_valid = all_of(b, checks)
@@ -232,7 +232,7 @@ class _Rows:
             own = b.extract_element(operation.reduce_row(b, values[-1], plan.width), 0)
             totals.append(b.select(last, own, self._identity(operation)))
         result = totals[0] if len(totals) == 1 else self._combined(operation, *totals)
-        warp = self.grid.warp
+        warp = self.grid.warp_threads
         result = self._over_lanes(operation, result, warp)
         if plan.share > warp:
             slot = self.b.gep(element, self.shared, self.shared_bytes // bytes_of(element))
@@ -260,7 +260,7 @@ class _Rows:
         while distance < count:
             lane = b.binary("xor", self.lane, const_int(I32, distance))
             word = b.cast("zext", value, I32) if value.type == I16 else b.cast("bitcast", value, I32)
-            word = self.grid.operations.shuffle(b, word, lane, self.grid.warp)
+            word = self.grid.operations.shuffle(b, word, lane, self.grid.warp_threads)
             other = b.cast("trunc", word, I16) if value.type == I16 else b.cast("bitcast", word, value.type)
             value = self._combined(operation, value, other)
             distance *= 2

@@ -31,7 +31,7 @@ from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.costs.memory import Caches
-from tlx.target.matrix_unit import SplitCosts
+from tlx.target.matrix_unit import Fp16SplitCosts
 from tlx.target.target import Target
 
 _SHORTENED: Final = 127 / 128
@@ -66,13 +66,13 @@ class Fp16Split:
     depths: tuple[Interval, ...]
 
     @classmethod
-    def of(cls, gemm: Gemm, caches: Caches, costs: SplitCosts) -> Fp16Split:
+    def of(cls, gemm: Gemm, caches: Caches, costs: Fp16SplitCosts) -> Fp16Split:
         """The product in blocks whose parts need little memory; in one block if C cannot hold partial sums."""
         whole = tuple((Interval(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
         if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
             return cls(gemm, caches, *whole)
-        depths = _intervals(gemm.k, costs.depth)
-        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in costs.bytes)
+        depths = _intervals(gemm.k, costs.max_k)
+        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in costs.max_bytes)
         return cls(gemm, caches, _intervals(gemm.m, rows), _intervals(gemm.n, columns), depths)
 
     @property
@@ -89,11 +89,15 @@ class Fp16Split:
 
     def cycles(self, target: Target) -> float:
         """Estimated cycles; B is split once for each block of rows."""
-        gemm, first, split = self.gemm, self.first, target.matrix.timing.split if target.matrix is not None else None
+        gemm, first, split = (
+            self.gemm,
+            self.first,
+            target.matrix.costs.fp16_split if target.matrix is not None else None,
+        )
         assert split is not None
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
-        splitting = halves * split.cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
+        splitting = halves * split.element_cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
         return splitting + blocks * cost(first, select(first, target), target).total
 
     def sequence(self) -> KernelSequence:
@@ -126,9 +130,9 @@ class Fp16Split:
 
     def _part(self, view: MatrixView, element: Type = BFLOAT) -> MatrixView:
         """The layout of a part: rows of whole cache lines, plus one line where 16 rows would share few sets."""
-        line, width = self.caches.line, view.cols if view.is_row_major else view.rows
+        line, width = self.caches.line_bytes, view.cols if view.is_row_major else view.rows
         size = round_up(width * bytes_of(element), line)
-        pitch = (size + (line if size % self.caches.crowded_pitch == 0 else 0)) // bytes_of(element)
+        pitch = (size + (line if size % self.caches.four_set_pitch == 0 else 0)) // bytes_of(element)
         return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
 
     def _splitting(self, view: MatrixView, number: int) -> Elementwise:
@@ -143,14 +147,14 @@ def split_fp16(gemm: Gemm, target: Target) -> Fp16Split | None:
         return None
     if target.matrix is None or not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
         return None
-    costs = target.matrix.timing.split
+    costs = target.matrix.costs.fp16_split
     if costs is None:
         return None
     vectors, parts = select(gemm, target), Fp16Split.of(gemm, target.caches, costs)
     splits = vectors.mma.unit != "matrix" and select(parts.first, target).mma.unit == "matrix"
-    if not splits or parts.bytes > 2 * sum(costs.bytes):
+    if not splits or parts.bytes > 2 * sum(costs.max_bytes):
         return None
-    return parts if parts.cycles(target) < costs.lead * cost(gemm, vectors, target).total else None
+    return parts if parts.cycles(target) < costs.max_vector_share * cost(gemm, vectors, target).total else None
 
 
 def _intervals(extent: int, most: int) -> tuple[Interval, ...]:

@@ -202,7 +202,7 @@ def _dot(factors: _Factors, accumulator: Type, target: Target) -> tuple[int, _Op
 
 def _is_profitable(dot: Dot, target: Target) -> bool:
     """Whether a dot product takes no longer than conversions of its factors and multiply-adds."""
-    return dot.cycles <= dot.width * _CONVERTED / target.core.products
+    return dot.cycles <= dot.width * _CONVERTED / target.core.fmas_per_cycle
 
 
 def _products(

@@ -44,7 +44,7 @@ from tlx.lower.to_tiles.select.recipe import (
 )
 from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost, recipe_kind
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
+from tlx.target.matrix_unit import MatrixUnit, MatrixUnitCosts, TileKind
 from tlx.target.target import Target
 
 
@@ -98,9 +98,9 @@ def matrix_unit_recipe(
     return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
 
 
-def _timing(target: Target) -> MatrixTiming:
+def _timing(target: Target) -> MatrixUnitCosts:
     assert target.matrix is not None
-    return target.matrix.timing
+    return target.matrix.costs
 
 
 def _steps_at_once(steps: int, kind: TileKind) -> int:
@@ -127,8 +127,8 @@ def _adjacent_tiles(gemm: Gemm, target: Target, kind: TileKind) -> int:
     """
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
     caches = target.caches
-    sets = min(caches.l1_way // gcd(pitch, caches.l1_way), caches.l1_way // caches.line)
-    return max(1, caches.l1 // caches.l1_way * sets // (2 * kind.rows))
+    sets = min(caches.l1_way_bytes // gcd(pitch, caches.l1_way_bytes), caches.l1_way_bytes // caches.line_bytes)
+    return max(1, caches.l1 // caches.l1_way_bytes * sets // (2 * kind.rows))
 
 
 def _needs_packed_a(gemm: Gemm, recipe: Recipe, matrix: MatrixUnit) -> str:
@@ -146,8 +146,8 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe, matrix: MatrixUnit) -> str:
 
 def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
-    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line == 0
-    return not aligned and gemm.n >= _timing(target).copy_uses * recipe.tile.nr
+    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line_bytes == 0
+    return not aligned and gemm.n >= _timing(target).min_copy_uses * recipe.tile.nr
 
 
 _STREAMED_SHARE: Final = 10
@@ -169,7 +169,7 @@ def _resident_rows(gemm: Gemm, recipe: Recipe, target: Target) -> int:
     streams = recipe.packing.b and gemm.packs_per_product == 0 and gemm.b.bytes_moved > caches.l2 // 2
     if not is_single or not streams or tiles == 1:
         return 0
-    most = recipe.tile.kstep * recipe.tile.nr * bits_of(recipe.mma.operand_b) // 8 // caches.line
+    most = recipe.tile.kstep * recipe.tile.nr * bits_of(recipe.mma.operand_b) // 8 // caches.line_bytes
     if gemm.a.bytes_moved <= caches.l2 // 2 and tiles <= most:  # each tile prefetches a line or more in each step
         return tiles * mr
     fit = caches.l2 * 3 // 8 // (mr * row)
@@ -208,8 +208,8 @@ def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     It does not where a row tile of A stays in L1: rows far apart pass through only a few sets, and panels through all.
     """
     size = bits_of(gemm.b.element) // 8
-    far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.far_pitch
-    return far and gemm.m >= _timing(target).copy_uses * recipe.tile.mr and not a_stays_in_l1(gemm, recipe, target)
+    far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.two_set_pitch
+    return far and gemm.m >= _timing(target).min_copy_uses * recipe.tile.mr and not a_stays_in_l1(gemm, recipe, target)
 
 
 def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -236,6 +236,6 @@ def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     tile = kind.rows * kind.columns * kind.step_bytes * 8 // bits_of(gemm.a.element)
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand * kind.cycles / tile
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    is_exposed = gemm.epilogue is not None and steps <= timing.few_steps
-    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row if is_exposed else 0
+    is_exposed = gemm.epilogue is not None and steps <= timing.max_exposed_epilogue_steps
+    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row_cycles if is_exposed else 0
     return products / (cost(gemm, recipe, target).compute + epilogue)

@@ -70,7 +70,7 @@ def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
         caches=target.caches,
         memory=target.memory,
         core=target.core,
-        blocks=target.blocks,
+        block_costs=target.block_costs,
     )
 
 
@@ -100,7 +100,7 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is None or target.matrix is None:
         return recipe, cycles
-    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target) else target.matrix.timing.vectors_lead
+    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target) else target.matrix.costs.vector_speedups
     on_tiles = matrix_unit_recipe(gemm, target, types.narrow, *tile_dot)
     by_tiles = cost(gemm, on_tiles, target).total
     if by_tiles < cycles * tiled:

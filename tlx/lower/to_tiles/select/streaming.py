@@ -79,14 +79,16 @@ class _Step:
     def cycles(self, method: StreamingMethod, element: Type, target: Target) -> float:
         """Cycles of the step."""
         core, groups = target.core, self.rows // method.width
-        products = groups * self.m * self.vectors * (method.dot.cycles * core.products if method.dot else 1)
+        products = groups * self.m * self.vectors * (method.dot.cycles * core.fmas_per_cycle if method.dot else 1)
         shuffles, others = (count * groups * self.vectors for count in _conversions(method, element))
         read_bytes = (
             self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(method.accumulator))
         )
         loads = read_bytes / target.vector_bytes + groups * self.m + self.m * self.vectors
-        ports = (products + shuffles + others) / core.products
-        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streaming.step_cycles
+        ports = (products + shuffles + others) / core.fmas_per_cycle
+        return (
+            max(ports, shuffles, loads / core.loads_per_cycle, self.m * self.vectors) + core.costs.streaming.step_cycles
+        )
 
 
 def _conversions(method: StreamingMethod, element: Type) -> tuple[float, float]:
@@ -142,11 +144,11 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(method, b.element, target)
-        chain = steps * (step.rows // method.width * target.core.latency + costs.streaming.store_to_load_cycles)
+        chain = steps * (step.rows // method.width * target.core.fma_latency + costs.streaming.store_to_load_cycles)
         return max(ports, chain) + costs.streaming.sum_register_cycles * gemm.m * across + once
 
     def rank(step: _Step) -> float:
-        return randomized_cycles(costs.seed, cycles(step), gemm.knob_key, step)
+        return randomized_cycles(costs.decision_seed, cycles(step), gemm.knob_key, step)
 
     steps = [s for s in _steps(gemm, method, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
@@ -168,7 +170,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
         Prefetch("" if is_near else "B"),
         efficiency=share,
     )
-    return recipe, randomized_cycles(costs.seed, total, gemm.knob_key, "streamed")
+    return recipe, randomized_cycles(costs.decision_seed, total, gemm.knob_key, "streamed")
 
 
 def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:

@@ -102,7 +102,7 @@ class _Product:
     def spare(self) -> int:
         """Registers that hold neither operands nor sums."""
         limits = self.target.core.limits.k_loop
-        ahead = self.dot.temporaries + limits.spare_dot_registers if self.dot else limits.spare_registers
+        ahead = self.dot.scratch_registers + limits.spare_dot_registers if self.dot else limits.spare_registers
         return int(self.correction == "columns") + ahead
 
     @property
@@ -310,7 +310,7 @@ def _dot_needs_packed_a(product: _Product) -> bool:
 
 def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
     """Whether A is column-major, and a cache line for each position of K exceeds half of L1."""
-    return not gemm.a.is_row_major and kc * target.caches.line > target.caches.l1 // 2
+    return not gemm.a.is_row_major and kc * target.caches.line_bytes > target.caches.l1 // 2
 
 
 def _gains_by_packed_a(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
@@ -322,7 +322,7 @@ def _by_columns(
     gemm: Gemm, target: Target, shape: RegisterTileProblem, *, copied: bool, size: int
 ) -> RegisterTileProblem:
     """The shape with what the cost of storing C, or copying A, column by column depends on."""
-    half_line = target.caches.line // 2
+    half_line = target.caches.line_bytes // 2
     if copied:
         shape = replace(shape, copied_a=max(1, half_line // size))
     if gemm.c.is_row_major or gemm.batch is not None or len(gemm.term_offsets) > 1:
