@@ -111,7 +111,7 @@ class ComputeUnit:
         return self.target.block_costs
 
     @property
-    def timing(self) -> MatrixUnitCosts | None:
+    def matrix_costs(self) -> MatrixUnitCosts | None:
         """The matrix unit's cycles; None for vectors."""
         return self.target.matrix.costs if self.rows and self.target.matrix is not None else None
 
@@ -144,7 +144,7 @@ class ComputeUnit:
             packings: How often a matrix unit's kernel packs it: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        timing, kind = self.timing, self.kind
+        timing, kind = self.matrix_costs, self.kind
         if timing is None or kind is None:
             is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
             sums = (rows if is_near else max(rows, self.costs.l2_bound_rows)) * vectors
@@ -314,7 +314,7 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
-        cycles += _by_columns(shape, core, mr)
+        cycles += _column_access_cycles(shape, core, mr)
         cycles *= 1 + core.costs.register_tile.tile_kind_share * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
         cycles = randomized_cycles(
@@ -333,7 +333,7 @@ def _kinds_of_tiles(shape: RegisterTileProblem, mr: int, nv: int) -> int:
     return (1 + (shape.m % row_tiles > 0)) * (1 + (wider > 0) + is_padded)
 
 
-def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
+def _column_access_cycles(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
     """Cycles per position of K to store C and to copy A column by column, where the problem has such steps."""
     cycles = 0.0
     if shape.transposed_store:
@@ -345,7 +345,7 @@ def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
 
 def copied_a_cycles(core: CoreModel, m: int, mr: int, step: int) -> float:
     """Cycles to copy a column of an A of `m` rows to tiles of up to `mr`, where `step` rows are half of a line."""
-    filled, others = _filled(m, mr, step)
+    filled, others = _whole_and_ragged_tiles(m, mr, step)
     costs = core.costs.register_tile
     return costs.half_line_copy_cycles * filled + costs.part_line_copy_cycles * others
 
@@ -360,13 +360,13 @@ def transposed_store_cycles(core: CoreModel, m: int, vectors: int, mr: int, colu
         mr: Rows of a tile.
         column: Rows of which 32 bytes of a column are.
     """
-    filled, others = _filled(m, mr, column)
+    filled, others = _whole_and_ragged_tiles(m, mr, column)
     costs = core.costs.register_tile
     each = costs.half_line_store_cycles * filled + costs.part_line_store_cycles * others
     return m * vectors * each / (filled + others)
 
 
-def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
+def _whole_and_ragged_tiles(m: int, mr: int, step: int) -> tuple[int, int]:
     """Row tiles whose rows are a multiple of a step, and others, of `m` rows that are split evenly."""
     tiles = -(-m // mr)
     height, taller = divmod(m, tiles)

@@ -230,7 +230,7 @@ def reduce_axes(
         target: The destination.
     """
     kind = op.intrinsic.name.removeprefix("reduce.")
-    reduction = _Reduction(context, b, op, _I1_OPERATIONS[kind] if op.tensors[0].type.element == I1 else kind)
+    reduction = _ReductionEmitter(context, b, op, _I1_OPERATIONS[kind] if op.tensors[0].type.element == I1 else kind)
     reduction.run(_simplified(axes), source, target)
 
 
@@ -246,7 +246,7 @@ def _simplified(axes: Sequence[WindowAxis]) -> list[WindowAxis]:
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class _ReductionEmitter:
     """Emits one reduction.
 
     Attributes:

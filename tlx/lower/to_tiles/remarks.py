@@ -12,7 +12,7 @@ from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.select.blocking import FEW_PLACES, places_in_a_page
+from tlx.lower.to_tiles.select.blocking import FEW_PAGE_OFFSETS, distinct_page_offsets
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
@@ -188,6 +188,6 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
         return f"rows {size_text(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{size_text(view.size * size)} exceed L2's {size_text(target.caches.l2)}"
-    if places_in_a_page(pitch, target) <= FEW_PLACES:
+    if distinct_page_offsets(pitch, target) <= FEW_PAGE_OFFSETS:
         return f"rows {size_text(pitch)} apart share cache sets"
     return "its panels are read again by every row of tiles"

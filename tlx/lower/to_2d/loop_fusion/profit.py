@@ -51,7 +51,7 @@ class FusedLoop:
         """The parts in which the loop computes the result of an operation."""
         return self.group.split_of(op).coarsened(self.factor)
 
-    def is_apart_from(self, other: FusedLoop) -> bool:
+    def is_disjoint_from(self, other: FusedLoop) -> bool:
         """Whether two loops share no instruction, none between theirs, and no memory at their boundaries."""
         blocks = [loop.group.block.name for loop in (self, other)]
         (start, end), (first, last) = self.placement.range, other.placement.range
@@ -61,18 +61,18 @@ class FusedLoop:
         return not (here & there or here & other.group.splits.keys() or there & self.group.splits.keys())
 
 
-def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, nested: bool) -> list[FusedLoop]:
+def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, is_nested: bool) -> list[FusedLoop]:
     """The loops that pay, the best one first; they may have operations in common.
 
     Args:
         block: The operations.
         target: The machine.
         remarks: Receives what keeps operations out of loops.
-        nested: Whether the block is the body of such a loop.
+        is_nested: Whether the block is the body of such a loop.
     """
     caches = target.caches
-    shared = target.block_costs.loop_fusion.min_intermediate_caches * (caches.l1 if nested else caches.l2)
-    search = _Search(block, _Limits(target.block_costs.loop_fusion, shared, caches.l2), remarks)
+    shared = target.block_costs.loop_fusion.min_intermediate_caches * (caches.l1 if is_nested else caches.l2)
+    search = _LoopSearch(block, _ProfitLimits(target.block_costs.loop_fusion, shared, caches.l2), remarks)
     return sorted(search.loops(), key=_rank)
 
 
@@ -86,7 +86,7 @@ def _rank(loop: FusedLoop) -> tuple[bool, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _ProfitLimits:
     """When a loop pays.
 
     Attributes:
@@ -113,7 +113,7 @@ def _splits(block: BlockOperations, root: TensorOp) -> Iterable[Split]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _LoopSearch:
     """The search for loops in a block.
 
     Attributes:
@@ -124,7 +124,7 @@ class _Search:
     """
 
     block: BlockOperations
-    limits: _Limits
+    limits: _ProfitLimits
     remarks: Remarks
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
@@ -178,7 +178,7 @@ class _Search:
         return None
 
 
-def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:
+def _best_factor(group: LoopGroup, limits: _ProfitLimits) -> int | None:
     """How many parts an iteration computes; None if the loop does not pay."""
     fusion, largest = limits.fusion, group.internal[0]
     if not group.whole_bytes:

@@ -445,7 +445,7 @@ def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target,
         return read * copies.stride2_read_byte_cycles + written + count / second * each
     if permutes and any(_is_deinterleaved(walk, ordered) for walk in ordered):
         return far + size / costs.register_bytes * costs.copies.deinterleaved_register_cycles
-    return far + _near_cycles(ordered, count, bytes_of(element), costs)
+    return far + _cached_copy_cycles(ordered, count, bytes_of(element), costs)
 
 
 def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
@@ -454,7 +454,7 @@ def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
     return target == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in walks if s == 1 < t)
 
 
-def _near_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
+def _cached_copy_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
     """Cycles of a copy of `count` elements of this size that are in the caches."""
     row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
     if row is not None:

@@ -352,7 +352,7 @@ class _AttentionKernel:
 
     # Softmax ---------------------------------------------------------------------------------------------------
 
-    def _over_row(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
+    def _combined_over_row(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
         """A value combined over the four threads that share a row."""
         b = self.b
         for distance in (1, 2):
@@ -372,13 +372,13 @@ class _AttentionKernel:
 
     def _totals(self, rows: _SoftmaxState) -> list[Value]:
         """The sums of whole rows."""
-        return [self._over_row(self._added, total) for total in rows.totals]
+        return [self._combined_over_row(self._added, total) for total in rows.totals]
 
     def _new_largest(self, scores: list[list[Value]], rows: _SoftmaxState) -> list[Value]:
         """The maxima of the rows with a tile."""
         result: list[Value] = []
         for line, before in zip(scores, rows.maxima, strict=True):
-            result.append(self._larger(before, self._over_row(self._larger, self._tree(self._larger, line))))
+            result.append(self._larger(before, self._combined_over_row(self._larger, self._tree(self._larger, line))))
         return result
 
     def _tree(self, combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:

@@ -22,7 +22,7 @@ On an H200, 16 heads of 4096 rows: of 64 elements 416 and 329 TFLOP/s, of 128 el
 _GROUPS: Final = 2
 """Groups of a block, a power of two."""
 _REGISTERS: Final = 65536
-_OTHERS: Final = 32
+_OTHER_REGISTERS: Final = 32
 """Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
 _LONGEST: Final = 256
 """Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
@@ -109,7 +109,7 @@ class AttentionPlan:
         steps, outputs = (-(-size // DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
         held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
         held += 4 * steps if self.group is not None else 0
-        by_registers = _REGISTERS // (self.warps * grid.warp_threads * min(held + _OTHERS, 255))
+        by_registers = _REGISTERS // (self.warps * grid.warp_threads * min(held + _OTHER_REGISTERS, 255))
         return max(1, min(2, by_registers, grid.max_shared_bytes // self.shared))
 
     @property

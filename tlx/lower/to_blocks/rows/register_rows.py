@@ -114,7 +114,7 @@ def register_rows_kernel(
     types = [fusion.pointers[number] for number in passed]
     tiles = -(-fusion.rows // plan.per_block)
     kernel = GridKernel(module, grid, name, types, list(fusion.scalars), iterations, tiles)
-    rows = _Rows(kernel, plan, fusion)
+    rows = _RowEmitter(kernel, plan, fusion)
     for number, pointer in zip(passed, kernel.pointers, strict=True):
         rows.add_pointer(number, match.pointers[number][1], pointer)
     for part in fusion.parts:
@@ -123,7 +123,7 @@ def register_rows_kernel(
     return kernel.finish(threads, rows.shared_bytes, max(1, _RESIDENT_THREADS // threads))
 
 
-class _Rows:
+class _RowEmitter:
     """Emits the parts of a kernel, one after the other."""
 
     def __init__(self, kernel: GridKernel, plan: RegisterPlan, fusion: RowFusion) -> None:
@@ -161,12 +161,12 @@ class _Rows:
         """Emit a part."""
         problem = part.problem
         if isinstance(problem, Reduction):
-            self._hold(part, [self._reduced(part, problem)], is_row=False)
+            self._keep_result(part, [self._reduced(part, problem)], is_row=False)
         elif problem.value.cols == 1:
-            self._hold(part, [self._value(part, problem.value, 0, self.single)], is_row=False)
+            self._keep_result(part, [self._value(part, problem.value, 0, self.single)], is_row=False)
         else:
             values = [self._value(part, problem.value, k, place) for k, place in enumerate(self.places)]
-            self._hold(part, values, is_row=True)
+            self._keep_result(part, values, is_row=True)
 
     # Values ----------------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class _Rows:
         token = self.b.typeinfo(values[0], tile(leaf.element, 1, 1), "scalar")
         return self.b.broadcast(token, (1, place.cols), (0, 1), tile(leaf.element, 1, place.cols))
 
-    def _hold(self, part: RowFusionPart, values: list[Value], *, is_row: bool) -> None:
+    def _keep_result(self, part: RowFusionPart, values: list[Value], *, is_row: bool) -> None:
         """Note the result of a part, and store it if it is not private."""
         pointer, view, b = part.pointers[0], part.problem.destination, self.b
         self.loaded[pointer, is_row] = values

@@ -26,7 +26,7 @@ from tlx.ir.values import const_float, const_int
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, Node, SplatLeaf
-from tlx.lower.to_tiles.problem import Elementwise, Gemm, KernelSequence, KernelStep, Operand
+from tlx.lower.to_tiles.problem import Elementwise, Gemm, KernelOperand, KernelSequence, KernelStep
 from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
@@ -79,8 +79,10 @@ class Fp16Split:
     def first(self) -> Gemm:
         """The product of the first block's parts; no block is larger."""
         gemm, rows, columns, depth = self.gemm, self.rows[0], self.columns[0], self.depths[0]
-        a, b = _of_size(gemm.a, rows, depth), _of_size(gemm.b, depth, columns)
-        return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), self._part(a), self._part(b))
+        a, b = _resized_view(gemm.a, rows, depth), _resized_view(gemm.b, depth, columns)
+        return _sum_of_part_products(
+            replace(gemm, c=_resized_view(gemm.c, rows, columns)), self._part(a), self._part(b)
+        )
 
     @property
     def bytes(self) -> int:
@@ -113,19 +115,22 @@ class Fp16Split:
                     acc = c if depth is not self.depths[0] else None
                     if acc is None and gemm.acc is not None:
                         acc = _block(gemm.acc, _ACC, rows, columns)
-                    a, b = self._part(_of_size(gemm.a, rows, depth)), self._part(_of_size(gemm.b, depth, columns))
-                    problem = _of_parts(replace(gemm, c=c.view, acc=acc.view if acc else None), a, b)
-                    parts = Operand(a, _A - 1, is_temporary=True), Operand(b, _B - 1, is_temporary=True)
+                    a, b = (
+                        self._part(_resized_view(gemm.a, rows, depth)),
+                        self._part(_resized_view(gemm.b, depth, columns)),
+                    )
+                    problem = _sum_of_part_products(replace(gemm, c=c.view, acc=acc.view if acc else None), a, b)
+                    parts = KernelOperand(a, _A - 1, is_temporary=True), KernelOperand(b, _B - 1, is_temporary=True)
                     steps.append(KernelStep(problem, (c, *parts, *((acc,) if acc else ()))))
         sizes = (2 * _part_size(view) for view in (self.first.a, self.first.b))
         return KernelSequence(tuple(steps), tuple((BFLOAT, size) for size in sizes))
 
-    def _split(self, source: Operand, steps: list[KernelStep]) -> None:
+    def _split(self, source: KernelOperand, steps: list[KernelStep]) -> None:
         """Append the kernels that compute both parts of a block of A or B."""
         for number in range(2):
             problem = self._splitting(source.view, number)
             offset = number * _part_size(self._part(source.view))
-            part = Operand(problem.destination, source.number - 1, offset, is_temporary=True)
+            part = KernelOperand(problem.destination, source.number - 1, offset, is_temporary=True)
             steps.append(KernelStep(problem, (part, source)))
 
     def _part(self, view: MatrixView, element: Type = BFLOAT) -> MatrixView:
@@ -167,19 +172,19 @@ def _multiplies_bfloat(target: Target) -> bool:
     return any(dot.lhs[0] == dot.rhs[0] == "bfloat" for dot in target.usable_matrix_dots)
 
 
-def _of_parts(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
+def _sum_of_part_products(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
     """The sum of the products of both parts of A by both parts of B."""
     return replace(gemm, a=a, b=b, term_offsets=((0, 0), (_part_size(a), _part_size(b))), all_pairs=True)
 
 
-def _of_size(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
+def _resized_view(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
     return replace(view, rows=rows.size, cols=columns.size)
 
 
-def _block(view: MatrixView, number: int, rows: Interval, columns: Interval) -> Operand:
+def _block(view: MatrixView, number: int, rows: Interval, columns: Interval) -> KernelOperand:
     """A block of a matrix of the product."""
     offset = rows.start * view.row_stride + columns.start * view.col_stride
-    return Operand(_of_size(view, rows, columns), number, offset)
+    return KernelOperand(_resized_view(view, rows, columns), number, offset)
 
 
 def _part_size(view: MatrixView) -> int:

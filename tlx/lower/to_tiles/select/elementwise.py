@@ -68,11 +68,11 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
         or problem.streamed_bytes <= target.caches.l2
     ):
         return shape
-    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _is_crowded(value, target)
+    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _rows_share_few_sets(value, target)
     return replace(shape, rows=1) if in_order else shape
 
 
-def _is_crowded(value: Expression, target: Target) -> bool:
+def _rows_share_few_sets(value: Expression, target: Target) -> bool:
     """Whether the pitch of rows makes them share few sets of L1."""
     views = [(leaf.view, bytes_of(leaf.element)) for leaf in value.leaves()]
     return any(view.rows > 1 and view.row_stride * size % target.caches.two_set_pitch == 0 for view, size in views)
