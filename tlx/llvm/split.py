@@ -34,7 +34,7 @@ _OPAQUE: Final = ("optnone", "!DI", "uselistorder")
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class _LargeKernel:
     """A large kernel: where its definition is in the text, its signature without linkage, and what it mentions."""
 
     name: str
@@ -60,8 +60,8 @@ def split_module(text: str) -> list[str]:
     return [_without(text, kernels), *(_part(text, group, lines, shared) for group in groups)]
 
 
-def _large_kernels(text: str) -> list[_Kernel]:
-    kernels: list[_Kernel] = []
+def _large_kernels(text: str) -> list[_LargeKernel]:
+    kernels: list[_LargeKernel] = []
     at = text.find(_KERNEL)
     while at >= 0:
         start = at + len(_KERNEL)
@@ -69,12 +69,12 @@ def _large_kernels(text: str) -> list[_Kernel]:
         if header is not None and end - start >= LARGE_KERNEL:
             mentioned = frozenset(_GLOBAL.findall(text, header.end(), end))
             signature = f"{header['type']}@{header['name']}{header['rest']}"
-            kernels.append(_Kernel(header["name"], at + 1, end, signature, mentioned))
+            kernels.append(_LargeKernel(header["name"], at + 1, end, signature, mentioned))
         at = text.find(_KERNEL, end)
     return kernels
 
 
-def _separable(kernels: Mapping[str, _Kernel], declared: AbstractSet[str]) -> dict[str, _Kernel]:
+def _separable(kernels: Mapping[str, _LargeKernel], declared: AbstractSet[str]) -> dict[str, _LargeKernel]:
     """The kernels that mention nothing but declared functions, constants and each other, by name."""
     known = dict(kernels)
     while bound := [kernel.name for kernel in known.values() if kernel.mentioned - declared - known.keys()]:
@@ -83,9 +83,9 @@ def _separable(kernels: Mapping[str, _Kernel], declared: AbstractSet[str]) -> di
     return known
 
 
-def _balanced(kernels: Collection[_Kernel], count: int) -> list[list[_Kernel]]:
+def _balanced(kernels: Collection[_LargeKernel], count: int) -> list[list[_LargeKernel]]:
     """Groups of kernels of about the same size, each in the order of the text."""
-    groups: list[list[_Kernel]] = [[] for _ in range(count)]
+    groups: list[list[_LargeKernel]] = [[] for _ in range(count)]
     sizes = [0] * count
     for kernel in sorted(kernels, key=lambda k: (k.start - k.end, k.start)):
         smallest = sizes.index(min(sizes))
@@ -94,7 +94,7 @@ def _balanced(kernels: Collection[_Kernel], count: int) -> list[list[_Kernel]]:
     return [sorted(group, key=lambda k: k.start) for group in groups]
 
 
-def _without(text: str, kernels: Mapping[str, _Kernel]) -> str:
+def _without(text: str, kernels: Mapping[str, _LargeKernel]) -> str:
     """The text with declarations in place of kernels."""
     pieces: list[str] = []
     done = 0
@@ -104,7 +104,7 @@ def _without(text: str, kernels: Mapping[str, _Kernel]) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def _part(text: str, group: list[_Kernel], lines: Mapping[str, str], shared: str) -> str:
+def _part(text: str, group: list[_LargeKernel], lines: Mapping[str, str], shared: str) -> str:
     """A module of some kernels, with what they mention."""
     own = {kernel.name for kernel in group}
     mentioned = dict.fromkeys(name for kernel in group for name in sorted(kernel.mentioned - own))

@@ -16,9 +16,9 @@ from typing import Final
 
 from tlx.frontends.jax.operations import control_flow, elementwise, indexing, products, reductions, shapes, sorting
 from tlx.frontends.jax.operations.unsupported import REFUSED as REFUSED
-from tlx.frontends.jax.translation import Rule
+from tlx.frontends.jax.translation import TranslationRule
 
-RULES: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, TranslationRule]] = {
     name: rule
     for module in (control_flow, elementwise, indexing, products, reductions, shapes, sorting)
     for name, rule in module.RULES.items()

@@ -6,7 +6,7 @@ import string
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -29,14 +29,14 @@ def along_axis(t: Tensors, x: Tensor, matrix: Tensor, axis: int) -> Tensor:
 
 
 @operator("MatMul")
-def matmul(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def matmul(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """`x @ y` as in numpy."""
     _ = node
     return product(t, x, y)
 
 
 @operator("Gemm")
-def gemm(t: Tensors, node: Node, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
+def gemm(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
     """`alpha x @ y + beta c`, with `x` and `y` transposed or not."""
     if len(x.shape) != 2 or len(y.shape) != 2:
         t.fail(f"shapes {x.shape} and {y.shape} must be matrices")
@@ -56,7 +56,7 @@ def _number(number: float, x: Tensor) -> float:
 
 
 @operator("Einsum", note="no index twice in an operand")
-def einsum(t: Tensors, node: Node, *operands: Tensor) -> Tensor:
+def einsum(t: Tensors, node: OnnxNode, *operands: Tensor) -> Tensor:
     """Products and sums by names of dimensions, from left to right."""
     equation = node.text("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -113,7 +113,7 @@ def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], la
 
 
 @operator("DFT", note="of a known length and axis")
-def dft(t: Tensors, node: Node, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
+def dft(t: Tensors, node: OnnxNode, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """The discrete Fourier transform along a dimension, by a matrix; the last one has real and imaginary parts."""
     rank = len(x.shape)
     given = node.integer("axis", 1) if node.opset < 20 else -2 if axis is None else int(t.scalar(axis, "axis"))

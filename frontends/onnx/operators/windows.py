@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node
+from tlx.frontends.onnx.model import Array, OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
 Borders = Sequence[tuple[int, int]]
 
 
-def spatial(node: Node, name: str, rank: int, default: int = 1) -> list[int]:
+def spatial(node: OnnxNode, name: str, rank: int, default: int = 1) -> list[int]:
     """An attribute that has a number for each spatial dimension."""
     numbers = node.integers(name)
     if numbers is None:
@@ -27,7 +27,9 @@ def spatial(node: Node, name: str, rank: int, default: int = 1) -> list[int]:
     return numbers
 
 
-def borders(node: Node, extents: Sequence[int], reach: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+def borders(
+    node: OnnxNode, extents: Sequence[int], reach: Sequence[int], strides: Sequence[int]
+) -> list[tuple[int, int]]:
     """Padding of each spatial dimension, for windows that reach over some positions."""
     rank = len(extents)
     automatic = node.text("auto_pad", "NOTSET")
@@ -53,12 +55,12 @@ def biased(t: Tensors, x: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @operator("Conv")
-def conv(t: Tensors, node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Sums of products of windows."""
     return biased(t, convolved(t, node, t.rounded(x), t.rounded(w), x.dtype), bias)
 
 
-def convolved(t: Tensors, node: Node, x: Tensor, w: Tensor, dtype: np.dtype[np.generic]) -> Tensor:
+def convolved(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, dtype: np.dtype[np.generic]) -> Tensor:
     """The convolution without its bias, with sums of some type."""
     rank = len(x.shape) - 2
     if rank < 1 or len(w.shape) != len(x.shape):
@@ -81,7 +83,7 @@ def _check_output(t: Tensors, extents: Sequence[int], reach: Sequence[int], padd
 
 
 @operator("ConvTranspose")
-def conv_transpose(t: Tensors, node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv_transpose(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """The transpose of a convolution: a convolution of a dilated input with the kernel reversed."""
     rank = len(x.shape) - 2
     if rank < 1 or len(w.shape) != len(x.shape):
@@ -115,7 +117,9 @@ def conv_transpose(t: Tensors, node: Node, x: Tensor, w: Tensor, bias: Tensor | 
     return biased(t, result, bias)
 
 
-def _cropped(node: Node, extents: Sequence[int], strides: Sequence[int], whole: Sequence[int]) -> list[tuple[int, int]]:
+def _cropped(
+    node: OnnxNode, extents: Sequence[int], strides: Sequence[int], whole: Sequence[int]
+) -> list[tuple[int, int]]:
     """How much of the whole result is cut off before and after each dimension."""
     shape = node.integers("output_shape")
     automatic = node.text("auto_pad", "NOTSET")
@@ -128,7 +132,7 @@ def _cropped(node: Node, extents: Sequence[int], strides: Sequence[int], whole: 
     return [(n // 2, n - n // 2) if upper else (n - n // 2, n // 2) for n in totals]
 
 
-def _windows(node: Node, x: Tensor) -> tuple[list[int], list[int], list[int], list[tuple[int, int]]]:
+def _windows(node: OnnxNode, x: Tensor) -> tuple[list[int], list[int], list[int], list[tuple[int, int]]]:
     """Extents, strides, dilations and padding of the windows; `ceil_mode` is padding at the end."""
     rank = len(x.shape) - 2
     window = spatial(node, "kernel_shape", rank)
@@ -173,7 +177,7 @@ def _reduced(
 
 
 @operator("MaxPool", note="one output")
-def max_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def max_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The greatest element of each window."""
     if len(node.outputs) > 1 and node.outputs[1]:
         raise node.error("the indices of the greatest elements are not supported")
@@ -182,7 +186,7 @@ def max_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("AveragePool")
-def average_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def average_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The mean of each window; the padding counts or not."""
     window, strides, dilations, padding = _windows(node, x)
     total = _reduced(t, "sum", x, window, strides, dilations, padding)
@@ -212,7 +216,7 @@ def _is_exact(count: Array) -> bool:
 
 
 @operator("LpPool")
-def lp_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def lp_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The norm of each window."""
     window, strides, dilations, padding = _windows(node, x)
     p = node.integer("p", 2)
@@ -230,7 +234,7 @@ def _root(t: Tensors, x: Tensor, p: int) -> Tensor:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def global_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """One window for each channel."""
     axes = list(range(2, len(x.shape)))
     if node.operator == "GlobalMaxPool":

@@ -169,7 +169,7 @@ def lane_products(function: Function, tensors: FunctionTensors, target: Target) 
     absorbed: set[str] = set()
     sums = [op for op in tensors.ops if is_group_sum(op)]
     if sums:
-        search = _Search(target, definitions(function), uses(function))
+        search = _LaneProductSearch(target, definitions(function), uses(function))
         for op in sums:
             search.add(op, products, absorbed)
     return LaneProducts(products, frozenset(absorbed))
@@ -185,7 +185,7 @@ def is_group_sum(op: TensorOp) -> bool:
 
 
 @dataclass(eq=False)
-class _Search:
+class _LaneProductSearch:
     target: Target
     definitions: dict[str, Instruction]
     uses: dict[str, list[Use]]

@@ -499,7 +499,7 @@ def i16_products(
         ranks: The result of `i16_factors`.
     """
     word = ("i16", "s")
-    kinds = (d for d in target.usable_dots if (d.lhs, d.rhs, d.width, d.temporaries) == (word, word, 2, 1))
+    kinds = (d for d in target.usable_dots if (d.lhs, d.rhs, d.width, d.scratch_registers) == (word, word, 2, 1))
     dot = next(kinds, None)
     if operation.opcode != "mul" or dot is None:
         return []

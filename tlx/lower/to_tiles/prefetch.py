@@ -123,7 +123,7 @@ def batch_prefetch_distance(batch: BatchStrides, target: Target) -> int:
     moved = sum(abs(step) for step in batch.steps)
     read = sum(size for _, _, size in batch.read)
     fit = (target.caches.l1 - batch.sizes[0]) // read - 1 if read else 1
-    return max(1, min(-(-target.memory.latency * target.memory.bytes_per_cycle // moved), fit)) if moved else 1
+    return max(1, min(-(-target.memory.l2_miss_latency * target.memory.bytes_per_cycle // moved), fit)) if moved else 1
 
 
 def batch_prefetch_locality(batch: BatchStrides | None, target: Target) -> int:
@@ -182,7 +182,7 @@ def _is_c_aligned(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     steps = gemm.batch.steps[0] if gemm.batch else 0
     widths = [columns.size * element for columns in column_ranges(gemm, recipe)]
     one_panel = len(widths) == 1 == gemm.n // recipe.tile.nr
-    whole = all(width % target.caches.line == 0 for width in widths) or (gemm.c.is_dense and one_panel)
+    whole = all(width % target.caches.line_bytes == 0 for width in widths) or (gemm.c.is_dense and one_panel)
     same = gemm.c.element == recipe.mma.accumulator
     return whole and same and gemm.c.is_row_major and gemm.n % recipe.tile.lanes == pitch % size == steps % size == 0
 
@@ -281,7 +281,7 @@ def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
     products = rows * vectors
     unroll = least_k_unroll(core, rows, is_dot=recipe.mma.unit == "dot")
     around = (_LOOP_INSTRUCTIONS + _PART_INSTRUCTIONS) / unroll
-    return products + rows + vectors + 1 + around <= core.width * products / core.products
+    return products + rows + vectors + 1 + around <= core.issue_width * products / core.fmas_per_cycle
 
 
 def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -293,8 +293,8 @@ def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     products = (
         -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets) * gemm.products_per_operand * tiles * kind.cycles
     )
-    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // target.caches.line)
-    return written and total > target.caches.l1 and products < lines * target.memory.line_for_write
+    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // target.caches.line_bytes)
+    return written and total > target.caches.l1 and products < lines * target.memory.write_allocate_cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ class Prefetcher:
 
     def __init__(self, function: GemmFunction) -> None:
         gemm, recipe = function.gemm, function.recipe
-        self.b, self.gemm, self.recipe, self.line = function.b, gemm, recipe, function.target.caches.line
+        self.b, self.gemm, self.recipe, self.line = function.b, gemm, recipe, function.target.caches.line_bytes
         self.streams: list[PrefetchStream] = []
         self.at_parts: list[PrefetchStream] = []
         self.over_parts: PrefetchStream | None = None

@@ -12,7 +12,7 @@ from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.select.blocking import FEW_PLACES, places_in_a_page
+from tlx.lower.to_tiles.select.blocking import FEW_PAGE_OFFSETS, distinct_page_offsets
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
@@ -168,7 +168,7 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe, target: Target) -> str:
         return f"K {gemm.k} is padded to a multiple of {recipe.tile.kstep}"
     if any(rows.padding for rows in row_ranges(gemm, recipe)):
         return f"M {gemm.m} is padded to a multiple of {recipe.tile.mr}"
-    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line:
+    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line_bytes:
         return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 
@@ -184,10 +184,10 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     if recipe.mma.correction != "none":
         return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
-    if pitch % target.caches.page == 0:
+    if pitch % target.caches.page_bytes == 0:
         return f"rows {size_text(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{size_text(view.size * size)} exceed L2's {size_text(target.caches.l2)}"
-    if places_in_a_page(pitch, target) <= FEW_PLACES:
+    if distinct_page_offsets(pitch, target) <= FEW_PAGE_OFFSETS:
         return f"rows {size_text(pitch)} apart share cache sets"
     return "its panels are read again by every row of tiles"

@@ -225,7 +225,9 @@ def emit_contraction(
 
 def _sliced_operand(context: EmitContext, blocking: Blocking) -> int | None:
     """The operand that is copied slice by slice, if there is one; threads cannot share the buffer of a slice."""
-    return blocking.sliced_operand(context.target.blocks.resident_bytes) if context.threads == "none" else None
+    return (
+        blocking.sliced_operand(context.target.block_costs.cached_operand_bytes) if context.threads == "none" else None
+    )
 
 
 def _emit_reduced(

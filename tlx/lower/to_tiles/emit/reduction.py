@@ -116,7 +116,7 @@ def _next_rows(
     is_far = leaf.view.bytes_moved > target.caches.l2 * 3 // 4
     if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
         return ()
-    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance, target.caches.line),)
+    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance, target.caches.line_bytes),)
 
 
 def _shares_a_row(value: Expression) -> bool:
@@ -133,12 +133,12 @@ def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Tar
         return square_tile(value, lanes, target)
     wide = lanes * max(1, problem.products)
     limits = target.core.limits.elementwise
-    most = limits.masked_sum_registers if combine.uses_ordered_integers else limits.sum_registers
+    most = limits.max_masked_sum_registers if combine.uses_ordered_integers else limits.max_sum_registers
     registers = max(1, min(most, target.registers // (2 * value.max_live + 2)))
     if value.cost(target) >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
-        upright = min(limits.sum_registers, max(1, (target.registers - value.max_live) // 2))
+        upright = min(limits.max_sum_registers, max(1, (target.registers - value.max_live) // 2))
         return TileShape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
     across = min(registers, -(-value.cols // wide))
     across = 1 << (across.bit_length() - 1)

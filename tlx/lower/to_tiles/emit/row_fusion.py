@@ -60,7 +60,7 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
                 ]
                 prefetches: list[RowPrefetch] = []
                 if part is prefetching:
-                    prefetches = _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line)
+                    prefetches = _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line_bytes)
                 part_scalars = [scalars_of_kernel[n] for n in part.scalars]
                 _emit(b, take_rows(part.problem, block.size), addresses, part_scalars, boundary, prefetches, target)
     if any(boundaries):

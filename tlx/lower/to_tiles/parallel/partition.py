@@ -117,7 +117,7 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
     caches_panels = (
         packs_panels and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
     )
-    shared_row = recipe.tile.mr * target.memory.shared_row_cycles if _fits_l2(gemm, target) else 0.0
+    shared_row = recipe.tile.mr * target.memory.false_sharing_row_cycles if _fits_l2(gemm, target) else 0.0
     return ParallelCost(rows, columns, tile, row, column, shared_row, panels, packs_panels, caches_panels)
 
 

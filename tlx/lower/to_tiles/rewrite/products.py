@@ -54,9 +54,9 @@ from tlx.lower.to_tiles.expression import (
 )
 from tlx.lower.to_tiles.problem import (
     Gemm,
+    KernelOperand,
     KernelSequence,
     KernelStep,
-    Operand,
     Reduction,
     as_row_view,
     gemm_accumulator_type,
@@ -83,7 +83,9 @@ def select_product(gemm: Gemm, versions: tuple[Target, ...], *, constant_b: bool
         return split.sequence()
     other = None if constant_b else transposed_product(gemm)
     if other is not None and all(_cycles(other, version) < _cycles(gemm, version) for version in versions):
-        return KernelSequence((KernelStep(other, (Operand(other.c, 0), Operand(other.a, 2), Operand(other.b, 1))),))
+        return KernelSequence(
+            (KernelStep(other, (KernelOperand(other.c, 0), KernelOperand(other.a, 2), KernelOperand(other.b, 1))),)
+        )
     return KernelSequence.of(gemm)
 
 
@@ -202,7 +204,7 @@ def _dot(factors: _Factors, accumulator: Type, target: Target) -> tuple[int, _Op
 
 def _is_profitable(dot: Dot, target: Target) -> bool:
     """Whether a dot product takes no longer than conversions of its factors and multiply-adds."""
-    return dot.cycles <= dot.width * _CONVERTED / target.core.products
+    return dot.cycles <= dot.width * _CONVERTED / target.core.fmas_per_cycle
 
 
 def _products(

@@ -53,7 +53,7 @@ from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.target import Target
 
-FEW_PLACES: Final = 4
+FEW_PAGE_OFFSETS: Final = 4
 """Places in a page up to which rows of B share cache sets."""
 
 
@@ -73,17 +73,17 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
         return False
     if gemm.packs_per_product == 0 and gemm.b.bytes_moved * len(gemm.term_offsets) > target.caches.l2 // 8:
         return False
-    if gemm.m <= limits.packing.unpacked_rows:
+    if gemm.m <= limits.packing.max_unpacked_rows:
         return True
-    if _rows_crowd(gemm, size, target):
+    if _rows_share_few_sets(gemm, size, target):
         return False
     if gemm.m <= _most_rows(gemm, target) and _may_read_in_passes(gemm, target, accumulator):
         return True
-    near = not b_misses_l2(gemm, target) or gemm.m <= limits.packing.unpacked_l2_miss_rows
-    return near and not rows_share_sets(gemm, size, target)
+    near = not b_misses_l2(gemm, target) or gemm.m <= limits.packing.max_unpacked_l2_miss_rows
+    return near and not rows_are_pages_apart(gemm, size, target)
 
 
-def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
+def _rows_share_few_sets(gemm: Gemm, size: int, target: Target) -> bool:
     """Whether rows of B share so few sets of the caches that reading a panel in place for many row tiles takes long.
 
     A pitch of 2 KB or 6 KB leaves 2 places in a page, one of 1 KB, 3 KB or 9 KB leaves 4. Time of unpacked to packed
@@ -94,28 +94,30 @@ def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
         AVX-512    .96      .93      .91       .97       1.30      1.74       1.04       1.85      .96       1.08
     """
     limits = target.core.limits
-    if gemm.b.interleave != 1 or gemm.k <= limits.packing.page_pitch_groups:
+    if gemm.b.interleave != 1 or gemm.k <= limits.packing.max_page_pitch_groups:
         return False
-    places = places_in_a_page(gemm.b.row_stride * size, target)
-    narrow = 2 * target.vector_bytes <= target.caches.line  # a row of a panel is one line
+    places = distinct_page_offsets(gemm.b.row_stride * size, target)
+    narrow = 2 * target.vector_bytes <= target.caches.line_bytes  # a row of a panel is one line
     if narrow:
-        is_long = places < FEW_PLACES or gemm.k > target.caches.page // target.caches.line * places
+        is_long = places < FEW_PAGE_OFFSETS or gemm.k > target.caches.page_bytes // target.caches.line_bytes * places
     else:
-        is_long = gemm.k > limits.packing.set_conflict_k and (places < FEW_PLACES or b_misses_l2(gemm, target))
-    least = limits.packing.set_conflict_line_rows if narrow else limits.packing.set_conflict_rows
-    return places <= FEW_PLACES and is_long and gemm.m >= least
+        is_long = gemm.k > limits.packing.max_set_conflict_k and (
+            places < FEW_PAGE_OFFSETS or b_misses_l2(gemm, target)
+        )
+    least = limits.packing.min_set_conflict_line_rows if narrow else limits.packing.min_set_conflict_rows
+    return places <= FEW_PAGE_OFFSETS and is_long and gemm.m >= least
 
 
-def places_in_a_page(pitch: int, target: Target) -> int:
+def distinct_page_offsets(pitch: int, target: Target) -> int:
     """At how many different places in a page rows begin that are `pitch` bytes apart."""
-    return target.caches.page // gcd(pitch, target.caches.page)
+    return target.caches.page_bytes // gcd(pitch, target.caches.page_bytes)
 
 
-def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
+def rows_are_pages_apart(gemm: Gemm, size: int, target: Target) -> bool:
     """Whether the rows of B are whole pages apart, so that a panel of many exceeds the associativity of L1."""
     return (
-        gemm.b.row_stride * gemm.b.interleave * size % target.caches.page == 0
-        and gemm.k > target.core.limits.packing.page_pitch_groups * gemm.b.interleave
+        gemm.b.row_stride * gemm.b.interleave * size % target.caches.page_bytes == 0
+        and gemm.k > target.core.limits.packing.max_page_pitch_groups * gemm.b.interleave
     )
 
 
@@ -141,8 +143,8 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
         part = _pass_positions(gemm, target, accumulator)
-        most = part if not b_misses_l2(gemm, target) or _passes_pay(gemm, target, part) else most
-    seed = target.core.costs.seed
+        most = part if not b_misses_l2(gemm, target) or _are_passes_profitable(gemm, target, part) else most
+    seed = target.core.costs.decision_seed
     if not may_split_k(gemm, target, accumulator) or (gemm.k <= most and seed is None):
         return gemm.k
     model, halves, thirds = (round_up(-(-gemm.k // passes), width) for passes in (-(-gemm.k // most), 2, 3))
@@ -154,19 +156,19 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
 def _most_rows(gemm: Gemm, target: Target) -> int:
     """Rows up to which B may be read in passes: twice as many where all operands stay in L2."""
     near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
-    return (2 if near else 1) * target.core.limits.packing.unpacked_l2_miss_rows
+    return (2 if near else 1) * target.core.limits.packing.max_unpacked_l2_miss_rows
 
 
 def _pass_positions(gemm: Gemm, target: Target, accumulator: Type) -> int:
     """Positions of K in a pass over a B that is read unpacked."""
     limits = target.core.limits
-    pages = limits.k_loop.max_paged_pass if _pitch(gemm) >= target.caches.page else limits.k_loop.max_pass
+    pages = limits.k_loop.max_paged_pass if _pitch(gemm) >= target.caches.page_bytes else limits.k_loop.max_pass
     if not b_misses_l2(gemm, target):
         return pages
     return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
 
 
-def _passes_pay(gemm: Gemm, target: Target, part: int) -> bool:
+def _are_passes_profitable(gemm: Gemm, target: Target, part: int) -> bool:
     """Whether passes of this many positions gain twice as much as they cost, in cycles per position and register of C.
 
     gains    4 lanes / M FAR_BYTES                reading B
@@ -185,7 +187,9 @@ def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
 
 def _may_read_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
-    pays = not b_misses_l2(gemm, target) or _passes_pay(gemm, target, _pass_positions(gemm, target, accumulator))
+    pays = not b_misses_l2(gemm, target) or _are_passes_profitable(
+        gemm, target, _pass_positions(gemm, target, accumulator)
+    )
     return pays and may_split_k(gemm, target, accumulator)
 
 
@@ -207,7 +211,8 @@ def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
     """
     limits = target.core.limits
     return (
-        gemm.m * row <= target.caches.l3 // limits.packing.a_share_of_l3 or gemm.n > limits.packing.max_a_packings * nc
+        gemm.m * row <= target.caches.l3 // limits.packing.packed_a_l3_divisor
+        or gemm.n > limits.packing.max_a_packings * nc
     )
 
 
@@ -273,7 +278,9 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     if rows <= vectors or recipe.prefetch.b_steps:
         return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(least, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_loop.unroll))
+    return max(
+        least, min(positions, int(target.core.fma_latency) - 1 if unrolled else target.core.limits.k_loop.unroll)
+    )
 
 
 def elements_of_a(target: Target, accumulator: Type) -> int:

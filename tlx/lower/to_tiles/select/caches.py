@@ -8,7 +8,7 @@ from tlx.target.target import Target
 
 def usable_last_level_bytes(target: Target) -> int:
     """Bytes of the last-level cache that one program can count on."""
-    return min(target.caches.l3, target.memory.l3_program_bytes)
+    return min(target.caches.l3, target.memory.max_l3_bytes_per_program)
 
 
 def retained_last_level_bytes(target: Target) -> int:
@@ -23,7 +23,7 @@ def retained_last_level_bytes(target: Target) -> int:
         exp of 4 M floats (32 MB)                  32 on 300 MB                             1.68 and 1.24
         a sum of 4 M bfloats (24 MB)               32 on 300 MB                             1.42 and 1.12
     """
-    share = max(target.memory.l3_core_bytes, target.caches.l3 // target.caches.sharers)
+    share = max(target.memory.min_l3_bytes_per_core, target.caches.l3 // target.caches.l3_sharers)
     return min(share, usable_last_level_bytes(target))
 
 

@@ -64,18 +64,18 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
     shape = tile_shape(value, target)
     if (
         shape.cols != shape.lanes
-        or len(_row_invariant_leaves(value)) < target.core.limits.elementwise.shared_leaves
+        or len(_row_invariant_leaves(value)) < target.core.limits.elementwise.min_shared_leaves
         or problem.streamed_bytes <= target.caches.l2
     ):
         return shape
-    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _is_crowded(value, target)
+    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _rows_share_few_sets(value, target)
     return replace(shape, rows=1) if in_order else shape
 
 
-def _is_crowded(value: Expression, target: Target) -> bool:
+def _rows_share_few_sets(value: Expression, target: Target) -> bool:
     """Whether the pitch of rows makes them share few sets of L1."""
     views = [(leaf.view, bytes_of(leaf.element)) for leaf in value.leaves()]
-    return any(view.rows > 1 and view.row_stride * size % target.caches.far_pitch == 0 for view, size in views)
+    return any(view.rows > 1 and view.row_stride * size % target.caches.two_set_pitch == 0 for view, size in views)
 
 
 def tile_shape(value: Expression, target: Target) -> TileShape:
@@ -84,12 +84,12 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
     if needs_transpose(value):
         return square_tile(value, lanes, target)
     limits = target.core.limits
-    if len(_row_invariant_leaves(value)) >= limits.elementwise.shared_leaves and value.rows > 1:
+    if len(_row_invariant_leaves(value)) >= limits.elementwise.min_shared_leaves and value.rows > 1:
         tiles = -(
             -value.rows // max(1, min(limits.elementwise.max_shared_rows, target.registers // (value.max_live + 1)))
         )
         return TileShape(-(-value.rows // tiles), lanes, lanes)
-    registers = max(1, min(limits.elementwise.registers_per_value, target.registers // (2 * value.max_live + 1)))
+    registers = max(1, min(limits.elementwise.max_registers_per_value, target.registers // (2 * value.max_live + 1)))
     if value.cost(target) >= COSTLY:
         registers = min(registers, _costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))
@@ -151,7 +151,7 @@ def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Ro
     read, written = _traffic(problem)
     moves = read + written
     place = _holding_cache(moves, target)
-    work = value_instructions(problem, target) / target.core.products
+    work = value_instructions(problem, target) / target.core.fmas_per_cycle
     transfer = _transfer_cycles(read, written, place, target)
     return Roofline(moves, place, transfer, work, _has_nontemporal_stores(problem, target))
 
@@ -181,7 +181,7 @@ def _holding_cache(moves: int, target: Target) -> str:
 def _transfer_cycles(read: int, written: int, place: str, target: Target) -> float:
     if place == "L1":
         width = max(target.vector_bytes, 1)
-        return max(read / (target.core.loads * width), written / width)
+        return max(read / (target.core.loads_per_cycle * width), written / width)
     memory = target.memory
     return (read + written) / (memory.l2_bytes_per_cycle if place == "L2" else memory.bytes_per_cycle)
 

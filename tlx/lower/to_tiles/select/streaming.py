@@ -27,7 +27,15 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Prefetch, Recipe, Tile
+from tlx.lower.to_tiles.select.recipe import (
+    CacheBlockSizes,
+    Correction,
+    MultiplyAdd,
+    PackedOperands,
+    PrefetchChoices,
+    Recipe,
+    RegisterTileShape,
+)
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.instructions.dots import Dot, Sign
@@ -62,14 +70,14 @@ class StreamingMethod:
 
     @property
     def order(self) -> tuple[int, int]:
-        """`Tile.column_permutation`: how many registers columns are distributed over, in groups of how many."""
+        """`RegisterTileShape.column_permutation`: over how many registers columns are distributed, in which groups."""
         if self.dot is not None:
             return self.width, _LANE_BITS // (bits_of(self.operand_b) * self.width)
         return (2, 1) if (self.operand_b, self.accumulator) == (BFLOAT, FLOAT) else (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _StreamingStep:
     """`rows` of B by `vectors` registers of sums for each of `m` rows of A."""
 
     m: int
@@ -79,14 +87,16 @@ class _Step:
     def cycles(self, method: StreamingMethod, element: Type, target: Target) -> float:
         """Cycles of the step."""
         core, groups = target.core, self.rows // method.width
-        products = groups * self.m * self.vectors * (method.dot.cycles * core.products if method.dot else 1)
+        products = groups * self.m * self.vectors * (method.dot.cycles * core.fmas_per_cycle if method.dot else 1)
         shuffles, others = (count * groups * self.vectors for count in _conversions(method, element))
         read_bytes = (
             self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(method.accumulator))
         )
         loads = read_bytes / target.vector_bytes + groups * self.m + self.m * self.vectors
-        ports = (products + shuffles + others) / core.products
-        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streaming.step_cycles
+        ports = (products + shuffles + others) / core.fmas_per_cycle
+        return (
+            max(ports, shuffles, loads / core.loads_per_cycle, self.m * self.vectors) + core.costs.streaming.step_cycles
+        )
 
 
 def _conversions(method: StreamingMethod, element: Type) -> tuple[float, float]:
@@ -138,15 +148,15 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     costs = target.core.costs
     once = costs.streaming.call_cycles + (gemm.m * row * costs.packing.register_cycles if pack_a else 0)
 
-    def cycles(step: _Step) -> float:
+    def cycles(step: _StreamingStep) -> float:
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(method, b.element, target)
-        chain = steps * (step.rows // method.width * target.core.latency + costs.streaming.store_to_load_cycles)
+        chain = steps * (step.rows // method.width * target.core.fma_latency + costs.streaming.store_to_load_cycles)
         return max(ports, chain) + costs.streaming.sum_register_cycles * gemm.m * across + once
 
-    def rank(step: _Step) -> float:
-        return randomized_cycles(costs.seed, cycles(step), gemm.knob_key, step)
+    def rank(step: _StreamingStep) -> float:
+        return randomized_cycles(costs.decision_seed, cycles(step), gemm.knob_key, step)
 
     steps = [s for s in _steps(gemm, method, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
@@ -162,16 +172,16 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     unit, name = ("dot" if method.dot else "fma"), MMA_NAMES[method.signs]
     recipe = Recipe(
         MultiplyAdd(unit, name, operand_a, method.operand_b, method.accumulator, method.width, method.correction),
-        Tile(gemm.m, nr, method.width, lanes, streamed_rows=best.rows, column_permutation=method.order),
-        Blocks(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
-        Packing(a=bool(pack_a), b=False),
-        Prefetch("" if is_near else "B"),
+        RegisterTileShape(gemm.m, nr, method.width, lanes, streamed_rows=best.rows, column_permutation=method.order),
+        CacheBlockSizes(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
+        PackedOperands(a=bool(pack_a), b=False),
+        PrefetchChoices("" if is_near else "B"),
         efficiency=share,
     )
-    return recipe, randomized_cycles(costs.seed, total, gemm.knob_key, "streamed")
+    return recipe, randomized_cycles(costs.decision_seed, total, gemm.knob_key, "streamed")
 
 
-def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:
+def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_StreamingStep]:
     """Steps whose sums and operands fit the registers."""
     across = method.order[0]
     most = min(target.core.limits.streaming.max_streams, max(method.width, gemm.k // method.width * method.width))
@@ -179,4 +189,4 @@ def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Ste
         fits = gemm.m * vectors + min(gemm.m, vectors) + 1 + across <= target.registers
         for groups in range(1, most // method.width + 1):
             if fits and groups * gemm.m * vectors <= _MOST_PRODUCTS:
-                yield _Step(gemm.m, groups * method.width, vectors)
+                yield _StreamingStep(gemm.m, groups * method.width, vectors)

@@ -20,18 +20,18 @@ from tlx.lower.to_tiles.select.blocking import (
     k_pass,
     may_split_k,
     reads_b_unpacked,
-    rows_share_sets,
+    rows_are_pages_apart,
 )
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import (
     PAIR,
-    Blocks,
+    CacheBlockSizes,
     Correction,
     MultiplyAdd,
-    Packing,
-    Prefetch,
+    PackedOperands,
+    PrefetchChoices,
     Recipe,
-    Tile,
+    RegisterTileShape,
     round_up,
 )
 from tlx.lower.to_tiles.select.recipe_cost import (
@@ -46,13 +46,13 @@ from tlx.target.target import Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _NARROWEST: Final = 128
-_STEPS_FROM_FAR: Final = 4
+_L2_MISS_STEPS: Final = 4
 """How much further ahead panels from beyond L2 are prefetched.
 
 Zen 5, 8x4096x4096 by 8 and 32 steps ahead, in GOP/s: float 125 and 146, bfloat 227 and 306, i8 560 and 717; 49x512x4608
 float 225 and 249, bfloat 533 and 516.
 """
-_SHARE_FROM_FAR: Final = 3
+_L2_MISS_SHARE: Final = 3
 """Inverse of the share of L1 that the prefetched steps of such a panel may fill: they are read before they are evicted.
 
 Xeon (6/207/2), 1x4096x4096 by 59 KB and by 15 KB ahead, as shares of a stream that only reads B, 2026-11-28: float 91 %
@@ -71,7 +71,7 @@ _LEAST_SUMS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class _VectorProduct:
     """A product, and the instruction that multiplies it.
 
     Attributes:
@@ -102,7 +102,7 @@ class _Product:
     def spare(self) -> int:
         """Registers that hold neither operands nor sums."""
         limits = self.target.core.limits.k_loop
-        ahead = self.dot.temporaries + limits.spare_dot_registers if self.dot else limits.spare_registers
+        ahead = self.dot.scratch_registers + limits.spare_dot_registers if self.dot else limits.spare_registers
         return int(self.correction == "columns") + ahead
 
     @property
@@ -127,7 +127,7 @@ class _Product:
         return knob_constraints.k_block(self.gemm, knobs, self.width, splits=splits, default=model)
 
 
-class _Columns(NamedTuple):
+class _ColumnSums(NamedTuple):
     """How columns of C are summed.
 
     Attributes:
@@ -155,7 +155,7 @@ def vector_recipe(
     Raises:
         UsageError: The knobs do not fit.
     """
-    product = _Product(gemm, target, accumulator, dot, correction)
+    product = _VectorProduct(gemm, target, accumulator, dot, correction)
     width, size, spare = product.width, product.b_bytes, product.spare
     lanes = product.full if dot else _lanes(gemm.n, product.full, bits_of(accumulator))
     tile = knob_constraints.vector_tile(knobs, target, lanes, spare=spare)
@@ -172,7 +172,9 @@ def vector_recipe(
     operand_b = product.operand_b
     if columns.dots or columns.pairs or widens:
         operand_b, pack_b = gemm.b.element, False
-    pack_a = knob_constraints.packing("A", knobs.pack_a, _why_pack_a(product), _gains_by_packed_a(gemm, target, kc, nr))
+    pack_a = knob_constraints.packing(
+        "A", knobs.pack_a, _why_pack_a(product), _is_packing_a_profitable(gemm, target, kc, nr)
+    )
     depth = round_up(kc * len(gemm.term_offsets), width)
     row = depth * bits_of(product.operand_a) // 8
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
@@ -183,15 +185,15 @@ def vector_recipe(
     )  # else LLVM spills at prefetches
     steps = target.core.limits.prefetch.b_steps
     if _streams_panels(gemm, target) and pack_b:
-        steps = min(steps * _STEPS_FROM_FAR, max(steps, target.caches.l1 // _SHARE_FROM_FAR // (width * nr * size)))
+        steps = min(steps * _L2_MISS_STEPS, max(steps, target.caches.l1 // _L2_MISS_SHARE // (width * nr * size)))
     ahead = steps * (has_spare and useful) if knobs.ahead is None else knobs.ahead
     unit = "dot" if dot else "fma"
     recipe = Recipe(
         MultiplyAdd(unit, MMA_NAMES[signs], product.operand_a, operand_b, accumulator, width, correction),
-        Tile(mr, nr, width, lanes, columns.dots, columns.pairs),
-        Blocks(mc, nc, kc),
-        Packing(pack_a, pack_b),
-        Prefetch(b_steps=ahead),
+        RegisterTileShape(mr, nr, width, lanes, columns.dots, columns.pairs),
+        CacheBlockSizes(mc, nc, kc),
+        PackedOperands(pack_a, pack_b),
+        PrefetchChoices(b_steps=ahead),
     )
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = _completed(gemm, recipe.with_blocks(mc=mc, nc=nc), target, row)
@@ -200,7 +202,7 @@ def vector_recipe(
     return replace(recipe, efficiency=vector_efficiency(gemm, recipe, target))
 
 
-def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
+def _columns(product: _VectorProduct, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _ColumnSums:
     """How columns are summed, given the positions of K in a pass and the columns of a register."""
     gemm, target, accumulator = product.gemm, product.target, product.accumulator
     (kc, lanes), size = block, product.b_bytes
@@ -216,8 +218,8 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
     pairs = paired_columns(gemm, target, accumulator, whole, packs_a=packs_a, dots=dots) if plain else 0
     dots, shape = (0, whole) if pairs else (dots, shape)
     shape = replace(shape, n=gemm.n - dots - pairs or pairs)
-    long = product.dot is None and knobs.pack_a is not False and _is_long(gemm, target, kc)
-    return _Columns(_by_columns(gemm, target, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
+    long = product.dot is None and knobs.pack_a is not False and _column_lines_exceed_l1(gemm, target, kc)
+    return _ColumnSums(_by_columns(gemm, target, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
 
 
 def _streams_panels(gemm: Gemm, target: Target) -> bool:
@@ -225,7 +227,7 @@ def _streams_panels(gemm: Gemm, target: Target) -> bool:
     return gemm.packs_per_product == 0 and b_misses_l2(gemm, target)
 
 
-def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
+def _prefetches_b(product: _VectorProduct, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
     """Whether it pays to prefetch B some steps ahead: not where interleaved sums read it sequentially."""
     gemm, target = product.gemm, product.target
     is_sequential = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
@@ -240,7 +242,7 @@ def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: i
     kc, nr = panel
     starts = [start for _, start in gemm.term_offsets]
     columns = min(nr * len(starts), nr + max(starts) - min(starts))
-    strided = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
+    strided = not pack_b and (b_misses_l2(gemm, target) or rows_are_pages_apart(gemm, size, target))
     return strided or 2 * kc * columns * size > target.caches.l1
 
 
@@ -262,7 +264,7 @@ def _lanes(n: int, full: int, bits: int) -> int:
     return full
 
 
-def _why_pack_a(product: _Product) -> str:
+def _why_pack_a(product: _VectorProduct) -> str:
     """Why A has to be packed; empty where it need not."""
     element = product.gemm.a.element
     if element != product.operand_a:
@@ -270,7 +272,7 @@ def _why_pack_a(product: _Product) -> str:
     return "a dot product reads neighbours along K" if _dot_needs_packed_a(product) else ""
 
 
-def _why_pack_b(product: _Product, lanes: int) -> str:
+def _why_pack_b(product: _VectorProduct, lanes: int) -> str:
     """Why B has to be packed; empty where it need not."""
     gemm, correction = product.gemm, product.correction
     if product.dot is not None and gemm.b.interleave == product.width:
@@ -302,27 +304,27 @@ def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     return gemm.b.element == accumulator or (converted and gemm.m <= target.registers // 2)
 
 
-def _dot_needs_packed_a(product: _Product) -> bool:
+def _dot_needs_packed_a(product: _VectorProduct) -> bool:
     """Whether a dot product needs A packed: it reads `width` consecutive elements along K, none past a row's end."""
     gemm, width = product.gemm, product.width
     return width > 1 and (product.correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
 
 
-def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
+def _column_lines_exceed_l1(gemm: Gemm, target: Target, kc: int) -> bool:
     """Whether A is column-major, and a cache line for each position of K exceeds half of L1."""
-    return not gemm.a.is_row_major and kc * target.caches.line > target.caches.l1 // 2
+    return not gemm.a.is_row_major and kc * target.caches.line_bytes > target.caches.l1 // 2
 
 
-def _gains_by_packed_a(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
+def _is_packing_a_profitable(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
     """Whether copying a column-major A pays, whose row tiles read a cache line for each position of K."""
-    return _is_long(gemm, target, kc) and gemm.n > 2 * nr
+    return _column_lines_exceed_l1(gemm, target, kc) and gemm.n > 2 * nr
 
 
 def _by_columns(
     gemm: Gemm, target: Target, shape: RegisterTileProblem, *, copied: bool, size: int
 ) -> RegisterTileProblem:
     """The shape with what the cost of storing C, or copying A, column by column depends on."""
-    half_line = target.caches.line // 2
+    half_line = target.caches.line_bytes // 2
     if copied:
         shape = replace(shape, copied_a=max(1, half_line // size))
     if gemm.c.is_row_major or gemm.batch is not None or len(gemm.term_offsets) > 1:
