@@ -43,6 +43,7 @@ from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
 from tlx.target.costs.blocks import BlockCosts
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches, MemoryModel
 from tlx.target.matrix_unit import MatrixUnitCosts, TileKind
 from tlx.target.target import Target
 
@@ -89,7 +90,7 @@ class ComputeUnit:
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
         """The fastest unit of a target that multiplies elements of two types and accumulates in a third."""
-        lanes = sum_lanes(target, element)
+        lanes = sum_lanes(target.vector_bytes, element)
         permutes = permutes_copies(target, lhs)
         types = str(lhs), str(rhs)
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
@@ -166,9 +167,9 @@ class ComputeUnit:
         return vectors * steps * (row_tiles * product + lines * row_of_b)
 
 
-def sum_lanes(target: Target, element: Type) -> int:
+def sum_lanes(vector_bytes: int, element: Type) -> int:
     """Sums of an element type that a vector register holds: those of narrow types are wide."""
-    return target.vector_bytes * 8 // max(_WORD_BITS, bits_of(element))
+    return vector_bytes * 8 // max(_WORD_BITS, bits_of(element))
 
 
 def permutes_copies(target: Target, element: Type) -> bool:
@@ -374,8 +375,8 @@ def _whole_and_ragged_tiles(m: int, mr: int, step: int) -> tuple[int, int]:
     return filled, tiles - filled
 
 
-def transfer_cycles(size: float, target: Target) -> float:
+def transfer_cycles(size: float, caches: Caches, memory: MemoryModel) -> float:
     """Cycles to load this many bytes from the cache or memory that holds them all; 0 for L1."""
-    if size <= target.caches.l1:
+    if size <= caches.l1:
         return 0
-    return size / (target.memory.l2_bytes_per_cycle if size <= target.caches.l2 else target.memory.bytes_per_cycle)
+    return size / (memory.l2_bytes_per_cycle if size <= caches.l2 else memory.bytes_per_cycle)

@@ -201,7 +201,7 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     results = math.prod(axis.extent for axis in strategy.axes)
     cycles += (
         costs.call_cycles
-        + strategy.count / sum_lanes(target, element) * each
+        + strategy.count / sum_lanes(target.vector_bytes, element) * each
         + results * costs.horizontal_reduction_cycles
     )
     return cycles if strategy.contraction.reduces else cycles * costs.unreduced_factor

@@ -77,7 +77,7 @@ def _find(facts: Facts, bodies: AbstractSet[str], searched: set[str], remarks: R
         if block.name in searched:
             continue
         operations = BlockOperations(facts, groups, live, block.name)
-        loops = find_loops(operations, facts.target, remarks, is_nested=block.name in bodies)
+        loops = find_loops(operations, remarks, is_nested=block.name in bodies)
         made = len(found)
         for loop in loops:
             found += [loop] if all(map(loop.is_disjoint_from, found)) else []

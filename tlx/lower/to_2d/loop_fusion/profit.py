@@ -21,7 +21,6 @@ from tlx.lower.to_2d.loop_fusion.groups import BlockOperations, LoopGroup
 from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement, Obstacle
 from tlx.lower.to_2d.loop_fusion.splits import Split
 from tlx.target.costs.blocks import LoopFusionLimits
-from tlx.target.target import Target
 
 _LIVE_AT_ONCE: Final = 2
 """Results of a group that are in memory at the same time: the operand and the result of an operation."""
@@ -61,18 +60,17 @@ class FusedLoop:
         return not (here & there or here & other.group.splits.keys() or there & self.group.splits.keys())
 
 
-def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, is_nested: bool) -> list[FusedLoop]:
+def find_loops(block: BlockOperations, remarks: Remarks, *, is_nested: bool) -> list[FusedLoop]:
     """The loops that pay, the best one first; they may have operations in common.
 
     Args:
         block: The operations.
-        target: The machine.
         remarks: Receives what keeps operations out of loops.
         is_nested: Whether the block is the body of such a loop.
     """
-    caches = target.caches
-    shared = target.block_costs.loop_fusion.min_intermediate_caches * (caches.l1 if is_nested else caches.l2)
-    search = _LoopSearch(block, _ProfitLimits(target.block_costs.loop_fusion, shared, caches.l2), remarks)
+    caches, limits = block.facts.target.caches, block.facts.target.block_costs.loop_fusion
+    shared = limits.min_intermediate_caches * (caches.l1 if is_nested else caches.l2)
+    search = _LoopSearch(block, _ProfitLimits(limits, shared, caches.l2), remarks)
     return sorted(search.loops(), key=_rank)
 
 

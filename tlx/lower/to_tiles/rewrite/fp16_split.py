@@ -99,7 +99,9 @@ class Fp16Split:
         assert split is not None
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
-        splitting = halves * split.element_cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
+        splitting = halves * split.element_cycles + transfer_cycles(
+            4 * halves * bytes_of(HALF), target.caches, target.memory
+        )
         return splitting + blocks * cost(first, select(first, target), target).total
 
     def sequence(self) -> KernelSequence:

@@ -51,15 +51,17 @@ from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
 
 FEW_PAGE_OFFSETS: Final = 4
 """Places in a page up to which rows of B share cache sets."""
 
 
-def b_misses_l2(gemm: Gemm, target: Target) -> bool:
+def b_misses_l2(gemm: Gemm, caches: Caches) -> bool:
     """Whether B exceeds the second-level cache."""
-    return gemm.b.size * len(gemm.term_offsets) * bytes_of(gemm.b.element) > target.caches.l2
+    return gemm.b.size * len(gemm.term_offsets) * bytes_of(gemm.b.element) > caches.l2
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
@@ -77,10 +79,10 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
         return True
     if _rows_share_few_sets(gemm, size, target):
         return False
-    if gemm.m <= _most_rows(gemm, target) and _may_read_in_passes(gemm, target, accumulator):
+    if gemm.m <= _most_rows(gemm, target.caches, target.core.limits) and _may_read_in_passes(gemm, target, accumulator):
         return True
-    near = not b_misses_l2(gemm, target) or gemm.m <= limits.packing.max_unpacked_l2_miss_rows
-    return near and not rows_are_pages_apart(gemm, size, target)
+    near = not b_misses_l2(gemm, target.caches) or gemm.m <= limits.packing.max_unpacked_l2_miss_rows
+    return near and not rows_are_pages_apart(gemm, size, target.caches, target.core.limits)
 
 
 def _rows_share_few_sets(gemm: Gemm, size: int, target: Target) -> bool:
@@ -96,28 +98,28 @@ def _rows_share_few_sets(gemm: Gemm, size: int, target: Target) -> bool:
     limits = target.core.limits
     if gemm.b.interleave != 1 or gemm.k <= limits.packing.max_page_pitch_groups:
         return False
-    places = distinct_page_offsets(gemm.b.row_stride * size, target)
+    places = distinct_page_offsets(gemm.b.row_stride * size, target.caches)
     narrow = 2 * target.vector_bytes <= target.caches.line_bytes  # a row of a panel is one line
     if narrow:
         is_long = places < FEW_PAGE_OFFSETS or gemm.k > target.caches.page_bytes // target.caches.line_bytes * places
     else:
         is_long = gemm.k > limits.packing.max_set_conflict_k and (
-            places < FEW_PAGE_OFFSETS or b_misses_l2(gemm, target)
+            places < FEW_PAGE_OFFSETS or b_misses_l2(gemm, target.caches)
         )
     least = limits.packing.min_set_conflict_line_rows if narrow else limits.packing.min_set_conflict_rows
     return places <= FEW_PAGE_OFFSETS and is_long and gemm.m >= least
 
 
-def distinct_page_offsets(pitch: int, target: Target) -> int:
+def distinct_page_offsets(pitch: int, caches: Caches) -> int:
     """At how many different places in a page rows begin that are `pitch` bytes apart."""
-    return target.caches.page_bytes // gcd(pitch, target.caches.page_bytes)
+    return caches.page_bytes // gcd(pitch, caches.page_bytes)
 
 
-def rows_are_pages_apart(gemm: Gemm, size: int, target: Target) -> bool:
+def rows_are_pages_apart(gemm: Gemm, size: int, caches: Caches, limits: KernelLimits) -> bool:
     """Whether the rows of B are whole pages apart, so that a panel of many exceeds the associativity of L1."""
     return (
-        gemm.b.row_stride * gemm.b.interleave * size % target.caches.page_bytes == 0
-        and gemm.k > target.core.limits.packing.max_page_pitch_groups * gemm.b.interleave
+        gemm.b.row_stride * gemm.b.interleave * size % caches.page_bytes == 0
+        and gemm.k > limits.packing.max_page_pitch_groups * gemm.b.interleave
     )
 
 
@@ -136,14 +138,18 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
         2 M N K / kc             of C, in each pass                kc = sqrt(L2 / size)
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
-    far = gemm.a.bytes_moved > usable_last_level_bytes(target)
+    far = gemm.a.bytes_moved > usable_last_level_bytes(target.caches, target.memory)
     longest = target.core.limits.k_loop.max_pass
     if not c_holds_sums(gemm, accumulator):
         longest = longest * bytes_of(accumulator) // size
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
-    if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
-        part = _pass_positions(gemm, target, accumulator)
-        most = part if not b_misses_l2(gemm, target) or _are_passes_profitable(gemm, target, part) else most
+    if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target.caches, target.core.limits):
+        part = _pass_positions(gemm, target.caches, target.core.limits, accumulator)
+        most = (
+            part
+            if not b_misses_l2(gemm, target.caches) or _are_passes_profitable(gemm, target.core.limits, part)
+            else most
+        )
     seed = target.core.costs.decision_seed
     if not may_split_k(gemm, target, accumulator) or (gemm.k <= most and seed is None):
         return gemm.k
@@ -153,50 +159,51 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     return min((gemm.k, halves, thirds), key=lambda kc: randomized_cycles(seed, 0, gemm.knob_key, kc))
 
 
-def _most_rows(gemm: Gemm, target: Target) -> int:
+def _most_rows(gemm: Gemm, caches: Caches, limits: KernelLimits) -> int:
     """Rows up to which B may be read in passes: twice as many where all operands stay in L2."""
-    near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
-    return (2 if near else 1) * target.core.limits.packing.max_unpacked_l2_miss_rows
+    near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= caches.l2
+    return (2 if near else 1) * limits.packing.max_unpacked_l2_miss_rows
 
 
-def _pass_positions(gemm: Gemm, target: Target, accumulator: Type) -> int:
+def _pass_positions(gemm: Gemm, caches: Caches, limits: KernelLimits, accumulator: Type) -> int:
     """Positions of K in a pass over a B that is read unpacked."""
-    limits = target.core.limits
-    pages = limits.k_loop.max_paged_pass if _pitch(gemm) >= target.caches.page_bytes else limits.k_loop.max_pass
-    if not b_misses_l2(gemm, target):
+    pages = limits.k_loop.max_paged_pass if _pitch(gemm) >= caches.page_bytes else limits.k_loop.max_pass
+    if not b_misses_l2(gemm, caches):
         return pages
-    return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
+    return min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, caches, accumulator))
 
 
-def _are_passes_profitable(gemm: Gemm, target: Target, part: int) -> bool:
+def _are_passes_profitable(gemm: Gemm, limits: KernelLimits, part: int) -> bool:
     """Whether passes of this many positions gain twice as much as they cost, in cycles per position and register of C.
 
     gains    4 lanes / M FAR_BYTES                reading B
     costs    4 lanes kc / K M FAR_BYTES           reading its first part
              8 lanes / kc 2 FAR_BYTES             reading and writing C
     """
-    return part >= target.core.limits.k_loop.min_pass and part - 2 * part * part / gemm.k >= gemm.m
+    return part >= limits.k_loop.min_pass and part - 2 * part * part / gemm.k >= gemm.m
 
 
 def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether there is one product, and C or a temporary matrix that stays in the last-level cache holds its sums."""
     held = c_holds_sums(gemm, accumulator)
-    fits = held or partial_sums(gemm, accumulator).bytes_moved <= retained_last_level_bytes(target)
+    fits = held or partial_sums(gemm, accumulator).bytes_moved <= retained_last_level_bytes(
+        target.caches, target.memory
+    )
     return fits and len(gemm.term_offsets) == 1
 
 
 def _may_read_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B fits L2, or L2 holds C and two parts of B large enough for a pass each."""
-    pays = not b_misses_l2(gemm, target) or _are_passes_profitable(
-        gemm, target, _pass_positions(gemm, target, accumulator)
+    pays = not b_misses_l2(gemm, target.caches) or _are_passes_profitable(
+        gemm, target.core.limits, _pass_positions(gemm, target.caches, target.core.limits, accumulator)
     )
     return pays and may_split_k(gemm, target, accumulator)
 
 
-def _b_rows_in_half_l2(gemm: Gemm, target: Target, accumulator: Type) -> int:
+def _b_rows_in_half_l2(gemm: Gemm, caches: Caches, accumulator: Type) -> int:
     """Half of the rows of B that fit L2 together with the partial sums."""
     sums = partial_sums(gemm, accumulator).bytes_moved
-    return max(0, target.caches.l2 * 3 // 4 - sums) // 2 // max(_pitch(gemm), 1)
+    return max(0, caches.l2 * 3 // 4 - sums) // 2 // max(_pitch(gemm), 1)
 
 
 def _pitch(gemm: Gemm) -> int:
@@ -204,40 +211,45 @@ def _pitch(gemm: Gemm) -> int:
     return gemm.b.row_stride * bytes_of(gemm.b.element)
 
 
-def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
+def is_packed_whole(gemm: Gemm, caches: Caches, limits: KernelLimits, row: int, nc: int) -> bool:
     """Whether an A with rows of this many bytes is packed once for all blocks of columns.
 
     It is where the last-level cache holds it, or there are many blocks; otherwise each block packs it again.
     """
-    limits = target.core.limits
     return (
-        gemm.m * row <= target.caches.l3 // limits.packing.packed_a_l3_divisor
-        or gemm.n > limits.packing.max_a_packings * nc
+        gemm.m * row <= caches.l3 // limits.packing.packed_a_l3_divisor or gemm.n > limits.packing.max_a_packings * nc
     )
 
 
 def cache_blocks(
-    gemm: Gemm, target: Target, tile: tuple[int, int], line: tuple[int, int], *, pack_a: bool, by_columns: bool
+    gemm: Gemm,
+    caches: Caches,
+    limits: KernelLimits,
+    tile: tuple[int, int],
+    line: tuple[int, int],
+    *,
+    pack_a: bool,
+    by_columns: bool,
 ) -> tuple[int, int]:
     """Rows and columns of a cache block, given the bytes of a row of A and of a column of B.
 
     A column-major A that several blocks of columns read is copied to row-major as a whole; else it is copied block by
     block, and streamed through the caches like B.
     """
-    (mr, nr), (row, column), l2 = tile, line, target.caches.l2
+    (mr, nr), (row, column), l2 = tile, line, caches.l2
     if by_columns:
-        mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // 2), pack_a=False)
-        if nc < gemm.n and is_packed_whole(gemm, target, row, nc):
+        mc, nc = _blocks(caches, tile, (gemm.m, row), (column, l2 // 2), pack_a=False)
+        if nc < gemm.n and is_packed_whole(gemm, caches, limits, row, nc):
             return mc, nc
-    mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
-    fit_l1 = nr * column + mr * row <= target.caches.l1 // 2  # a panel and a row tile
+    mc, nc = _blocks(caches, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
+    fit_l1 = nr * column + mr * row <= caches.l1 // 2  # a panel and a row tile
     if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not fit_l1):
         mc = mr  # a row tile is packed right before its products, and stays in L1 while panels of B are streamed
     return mc, nc
 
 
 def _blocks(
-    target: Target, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
+    caches: Caches, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
 ) -> tuple[int, int]:
     """Rows and columns of a cache block; `a`: rows and bytes of a row; `b`: bytes of a column, and the block's limit.
 
@@ -245,7 +257,6 @@ def _blocks(
     is reused there by many row tiles. Otherwise each row tile loads it from L2, and blocks of a large A are reused by
     all panels instead. Many rows are packed at a time.
     """
-    caches = target.caches
     mr, nr = tile
     (rows, row), (column, most) = a, b
     beside = rows * row if rows * row <= caches.l2 // 4 else 0

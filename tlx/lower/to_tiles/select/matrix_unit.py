@@ -43,6 +43,7 @@ from tlx.lower.to_tiles.select.recipe import (
     row_ranges,
 )
 from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost, recipe_kind
+from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot
 from tlx.target.matrix_unit import MatrixUnit, MatrixUnitCosts, TileKind
 from tlx.target.target import Target
@@ -65,7 +66,7 @@ def matrix_unit_recipe(
     assert matrix is not None
     size, kind = bits_of(gemm.a.element) // 8, matrix.kind_of(dot)
     unit_rows = kind.rows_for(gemm.m)
-    grid = knob_constraints.matrix_grid(knobs, kind, unit_rows) or _grid(gemm, target, kind)
+    grid = knob_constraints.matrix_grid(knobs, kind, unit_rows) or _grid(gemm, target.caches, kind)
     mr, nr = unit_rows * grid[0], kind.columns * grid[1]
     deepest = kind.step_bytes // size
     kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
@@ -88,13 +89,13 @@ def matrix_unit_recipe(
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
     recipe = replace(recipe, packing=PackedOperands(pack_a, pack_b, a_in_groups=matrix.a_layout == "groups"))
     resident_rows = _resident_rows(gemm, recipe, target)
-    b_block = target.caches.l2 // _STREAMED_SHARE if resident_rows else _b_block_bytes(gemm, recipe, target)
+    b_block = target.caches.l2 // _STREAMED_SHARE if resident_rows else _b_block_bytes(gemm, recipe, target.caches)
     recipe = recipe.with_blocks(mc=resident_rows or mr, nc=max(nr, b_block // depth // nr * nr))
     if pack_a and recipe.blocks.nc < gemm.n and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4:
         recipe = recipe.with_blocks(mc=round_up(gemm.m, mr))  # packed once for all blocks of columns
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
-    recipe = replace(recipe, prefetch=PrefetchChoices(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target)))
+    recipe = replace(recipe, prefetch=PrefetchChoices(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target.caches)))
     return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
 
 
@@ -108,25 +109,24 @@ def _steps_at_once(steps: int, kind: TileKind) -> int:
     return next(count for count in range(kind.unroll, 0, -1) if steps % count == 0)
 
 
-def _grid(gemm: Gemm, target: Target, kind: TileKind) -> tuple[int, int]:
+def _grid(gemm: Gemm, caches: Caches, kind: TileKind) -> tuple[int, int]:
     """Accumulators along M and N."""
     (rows, columns), across = kind.grid, -(-gemm.n // kind.columns)
     if gemm.m <= kind.rows:
         return 1, across if kind.fits(1, across) else min(rows * columns, across)
     if gemm.n <= kind.columns:
-        return min(rows * columns, -(-gemm.m // kind.rows), _adjacent_tiles(gemm, target, kind)), 1
-    if columns < across <= rows * columns and a_misses_l2(gemm, target):
+        return min(rows * columns, -(-gemm.m // kind.rows), _adjacent_tiles(gemm, caches, kind)), 1
+    if columns < across <= rows * columns and a_misses_l2(gemm, caches):
         return 1, across
     return rows, columns
 
 
-def _adjacent_tiles(gemm: Gemm, target: Target, kind: TileKind) -> int:
+def _adjacent_tiles(gemm: Gemm, caches: Caches, kind: TileKind) -> int:
     """How many vertically adjacent tiles of A fit the sets of L1 with their cache lines and the next ones.
 
     Rows 1 KB apart share 4 of 64 sets: 16 such rows take 4 of 12 ways, 64 rows would take 16.
     """
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
-    caches = target.caches
     sets = min(caches.l1_way_bytes // gcd(pitch, caches.l1_way_bytes), caches.l1_way_bytes // caches.line_bytes)
     return max(1, caches.l1 // caches.l1_way_bytes * sets // (2 * kind.rows))
 
@@ -173,7 +173,9 @@ def _resident_rows(gemm: Gemm, recipe: Recipe, target: Target) -> int:
     if gemm.a.bytes_moved <= caches.l2 // 2 and tiles <= most:  # each tile prefetches a line or more in each step
         return tiles * mr
     fit = caches.l2 * 3 // 8 // (mr * row)
-    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= retained_last_level_bytes(target)
+    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= retained_last_level_bytes(
+        target.caches, target.memory
+    )
     return fit * mr if _LEAST_RESIDENT_TILES <= fit <= most and is_deep and not recipe.packing.a else 0
 
 
@@ -181,12 +183,12 @@ _LEAST_RESIDENT_TILES: Final = 4
 """Least row tiles for which a block of B is read from beyond L2."""
 
 
-def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target) -> int:
+def _b_block_bytes(gemm: Gemm, recipe: Recipe, caches: Caches) -> int:
     """Bytes of a block of B: half of L2, or a quarter where L2 holds B both in memory order and packed.
 
     Where rows of A do not stay in L1, they miss L2 for each block, so that fewer blocks of half of L2 are faster.
     """
-    return target.caches.l2 // (4 if recipe.packing.b and a_stays_in_l1(gemm, recipe, target) else 2)
+    return caches.l2 // (4 if recipe.packing.b and a_stays_in_l1(gemm, recipe, caches) else 2)
 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
@@ -210,11 +212,13 @@ def _is_packing_b_profitable(gemm: Gemm, recipe: Recipe, target: Target) -> bool
     size = bits_of(gemm.b.element) // 8
     far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.two_set_pitch
     return (
-        far and gemm.m >= _unit_costs(target).min_copy_uses * recipe.tile.mr and not a_stays_in_l1(gemm, recipe, target)
+        far
+        and gemm.m >= _unit_costs(target).min_copy_uses * recipe.tile.mr
+        and not a_stays_in_l1(gemm, recipe, target.caches)
     )
 
 
-def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
     """Whether tiles of B are evicted from L1 before the next row tile reads them.
 
     They then bypass L1, so that lines of A stay there for the next panel. It does not pay where the working set barely
@@ -225,10 +229,10 @@ def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """
     row = gemm.total_k * bits_of(gemm.a.element) // 8
     working_set = (recipe.tile.mr + min(recipe.blocks.nc, round_up(gemm.n, recipe.tile.nr))) * row
-    a_may_stay = recipe.tile.mr * row <= 4 * target.caches.l1
+    a_may_stay = recipe.tile.mr * row <= 4 * caches.l1
     starts = sorted(start for _, start in gemm.term_offsets)
     disjoint = recipe.packing.b or all(end - start >= gemm.b.size for start, end in pairwise(starts))
-    is_reused = gemm.m > recipe.tile.mr and working_set > 2 * target.caches.l1
+    is_reused = gemm.m > recipe.tile.mr and working_set > 2 * caches.l1
     return is_reused and a_may_stay and disjoint and not gemm.all_pairs
 
 

@@ -31,6 +31,7 @@ from tlx.lower.to_tiles.select.recipe import Correction, Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
 from tlx.lower.to_tiles.select.vector import vector_recipe
+from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
@@ -100,7 +101,7 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is None or target.matrix is None:
         return recipe, cycles
-    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target) else target.matrix.costs.vector_speedups
+    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target.caches) else target.matrix.costs.vector_speedups
     on_tiles = matrix_unit_recipe(gemm, target, types.narrow, *tile_dot)
     by_tiles = cost(gemm, on_tiles, target).total
     if by_tiles < cycles * tiled:
@@ -108,7 +109,7 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     return recipe, cycles
 
 
-def _waits_for_prepared_b(gemm: Gemm, target: Target) -> bool:
+def _waits_for_prepared_b(gemm: Gemm, caches: Caches) -> bool:
     """Whether a product of several rows waits for panels that were packed before all calls and miss L2.
 
     Vectors have no lead over tiles then, whose loads follow each other more closely. GB/s of panels of 4096x4096
@@ -116,7 +117,7 @@ def _waits_for_prepared_b(gemm: Gemm, target: Target) -> bool:
     of a Xeon 6/167/1, medians of alternated calls, 2026-11-30). Vectors multiply one row as fast, and their panels can
     be narrower, so that more threads share them.
     """
-    return gemm.m > 1 and gemm.packs_per_product == 0 and b_misses_l2(gemm, target)
+    return gemm.m > 1 and gemm.packs_per_product == 0 and b_misses_l2(gemm, caches)
 
 
 class _AccumulatorTypes(NamedTuple):

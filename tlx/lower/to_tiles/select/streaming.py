@@ -164,7 +164,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     best = min(steps, key=lambda s: (rank(s), s.rows * s.vectors))
     nr = best.vectors * lanes
     strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(method.accumulator)) // nr * nr)
-    moving = transfer_cycles(gemm.b.bytes_moved, target)
+    moving = transfer_cycles(gemm.b.bytes_moved, target.caches, target.memory)
     total = cycles(best) + moving
     is_near = 2 * gemm.b.bytes_moved <= target.caches.l2
     overlapped = hypot(cycles(best), moving) if is_near else total
