@@ -77,7 +77,7 @@ class StreamingMethod:
 
 
 @dataclass(frozen=True, slots=True)
-class _StreamingStep:
+class _Step:
     """`rows` of B by `vectors` registers of sums for each of `m` rows of A."""
 
     m: int
@@ -148,14 +148,14 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     costs = target.core.costs
     once = costs.streaming.call_cycles + (gemm.m * row * costs.packing.register_cycles if pack_a else 0)
 
-    def cycles(step: _StreamingStep) -> float:
+    def cycles(step: _Step) -> float:
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(method, b.element, target)
         chain = steps * (step.rows // method.width * target.core.fma_latency + costs.streaming.store_to_load_cycles)
         return max(ports, chain) + costs.streaming.sum_register_cycles * gemm.m * across + once
 
-    def rank(step: _StreamingStep) -> float:
+    def rank(step: _Step) -> float:
         return randomized_cycles(costs.decision_seed, cycles(step), gemm.knob_key, step)
 
     steps = [s for s in _steps(gemm, method, target) if s.vectors * lanes < gemm.n + whole]
@@ -181,7 +181,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     return recipe, randomized_cycles(costs.decision_seed, total, gemm.knob_key, "streamed")
 
 
-def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_StreamingStep]:
+def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:
     """Steps whose sums and operands fit the registers."""
     across = method.order[0]
     most = min(target.core.limits.streaming.max_streams, max(method.width, gemm.k // method.width * method.width))
@@ -189,4 +189,4 @@ def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Str
         fits = gemm.m * vectors + min(gemm.m, vectors) + 1 + across <= target.registers
         for groups in range(1, most // method.width + 1):
             if fits and groups * gemm.m * vectors <= _MOST_PRODUCTS:
-                yield _StreamingStep(gemm.m, groups * method.width, vectors)
+                yield _Step(gemm.m, groups * method.width, vectors)
