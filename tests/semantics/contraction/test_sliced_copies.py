@@ -71,7 +71,7 @@ def test_sliced_copies_of_filters_mean_the_same(case: Case) -> None:
     """The caches are so small that copies are sliced."""
     check(
         case,
-        deciding(case.text, find_target("avx512"), "%rhs.buf", "part.loop", cached_operand_bytes=_NEAR),
+        deciding(case.text, find_target("avx512"), "%w.buf", "part.loop", cached_operand_bytes=_NEAR),
         "part.loop",
     )
 
