@@ -17,7 +17,7 @@ from tlx.legalize.x86 import avx2
 from tlx.legalize.x86.avx512 import PERMUTES
 from tlx.legalize.x86.features import PROCESSORS
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import VectorRegisters
+from tlx.target.machines import VectorRegisterFile
 from tlx.target.target import Detection, Target
 
 TARGET: Final = Target(
@@ -27,23 +27,23 @@ TARGET: Final = Target(
     registers=16,
     cpus=PROCESSORS,
     register_files=(
-        VectorRegisters(
+        VectorRegisterFile(
             64,
             32,
             "avx512f",
             instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(32, 64), permutes=PERMUTES),
             narrow_floats=NarrowFloats(converts_half=True),
         ),
-        VectorRegisters(
+        VectorRegisterFile(
             32,
             16,
             "avx2",
             instructions=VectorInstructions(has_rounding=True, masked_bits=(32, 64)),
             core=avx2.CORE,
         ),
-        VectorRegisters(16, 32, "neon", ("aarch64", "aarch64_be")),
-        VectorRegisters(16, 64, "vsx", ("powerpc64le",)),
-        VectorRegisters(16, 32, "v"),
+        VectorRegisterFile(16, 32, "neon", ("aarch64", "aarch64_be")),
+        VectorRegisterFile(16, 64, "vsx", ("powerpc64le",)),
+        VectorRegisterFile(16, 32, "v"),
     ),
     detection=Detection(
         linux_names=MappingProxyType(arm.LINUX_NAMES | power.LINUX_NAMES),

@@ -19,9 +19,9 @@ from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
-from tlx.frontends.jax.program import Program, ValueType
+from tlx.frontends.jax.program import StablehloModule, ValueType
 from tlx.frontends.jax.reader import read
-from tlx.frontends.jax.translation import LARGE, Translation
+from tlx.frontends.jax.translation import LARGE, ProgramTranslation
 from tlx.graph import Graph, GraphFunction
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class JitFunction:
         program = _Program.of(self._traced, arguments, named)
         main = program.functions.functions[_MAIN]
         graph = Graph(self._traced.__name__)
-        translation = Translation(program.functions, graph, RULES, REFUSED, has_weights=True)
+        translation = ProgramTranslation(program.functions, graph, RULES, REFUSED, has_weights=True)
         constants = len(program.constants)
         types = main.types[constants:]
         places = _places(self._donated_leaves(arguments, named), program.inputs, types, main.results)
@@ -295,7 +295,7 @@ class _Program:
         tree: The structure of the results.
     """
 
-    functions: Program
+    functions: StablehloModule
     constants: Sequence[Any]
     names: Sequence[str]
     inputs: Sequence[tuple[int, Any]]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.program import Operation, Region
+from tlx.frontends.jax.program import StablehloOperation, StablehloRegion
 
 ERFC: Final = "chlo.erfc"
 """The name of the operation that takes the place of an expansion."""
@@ -85,7 +85,7 @@ class _Match:
         x: The argument, once it is known.
     """
 
-    definitions: Mapping[int, Operation]
+    definitions: Mapping[int, StablehloOperation]
     values: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool])
     x: int | None = None
 
@@ -99,11 +99,11 @@ class _Match:
             self.values[key] = self._compare(self.definitions.get(value), pattern)
         return self.values[key]
 
-    def fits_result(self, operation: Operation) -> bool:
+    def fits_result(self, operation: StablehloOperation) -> bool:
         """Whether an operation computes erfc."""
         return self._compare(operation, _RESULT)
 
-    def _compare(self, operation: Operation | None, pattern: _Pattern) -> bool:
+    def _compare(self, operation: StablehloOperation | None, pattern: _Pattern) -> bool:
         if operation is None:
             return False
         if pattern.number is not None:
@@ -113,7 +113,7 @@ class _Match:
         return is_same and direction == "LT" and all(map(self.fits, operation.operands, pattern.operands))
 
 
-def _number(operation: Operation, definitions: Mapping[int, Operation]) -> Any:
+def _number(operation: StablehloOperation, definitions: Mapping[int, StablehloOperation]) -> Any:
     """The number of which a constant consists; None if it has others."""
     while operation.name == "stablehlo.broadcast_in_dim" and operation.operands[0] in definitions:
         operation = definitions[operation.operands[0]]
@@ -124,7 +124,7 @@ def _number(operation: Operation, definitions: Mapping[int, Operation]) -> Any:
     return first if not any(numbers.strides) or bool((numbers == first).all()) else None
 
 
-def _narrow_argument(operation: Operation, definitions: Mapping[int, Operation]) -> int | None:
+def _narrow_argument(operation: StablehloOperation, definitions: Mapping[int, StablehloOperation]) -> int | None:
     """The bfloat or half x of `convert(erfc(convert(x)))` with the type of x, which is computed in float anyway."""
     if operation.name != _CONVERT:
         return None
@@ -134,7 +134,7 @@ def _narrow_argument(operation: Operation, definitions: Mapping[int, Operation])
     return inner.operands[0] if inner is not None and is_same else None
 
 
-def with_erfc(region: Region, around: Mapping[int, Operation] | None = None) -> Region:
+def with_erfc(region: StablehloRegion, around: Mapping[int, StablehloOperation] | None = None) -> StablehloRegion:
     """A region in which each expansion ends in an `ERFC` operation; its other operations remain, but are not used.
 
     Args:
@@ -142,7 +142,7 @@ def with_erfc(region: Region, around: Mapping[int, Operation] | None = None) -> 
         around: The operations that define values around the region.
     """
     definitions = dict(around or {})
-    operations: list[Operation] = []
+    operations: list[StablehloOperation] = []
     for operation in region.operations:
         if operation.regions:
             inner = tuple(with_erfc(r, definitions) for r in operation.regions)

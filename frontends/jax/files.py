@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, Final
 import tlx
 from tlx.diagnostics import Source, Span, TlxError, UsageError
 from tlx.frontends.jax.operations import REFUSED, RULES
-from tlx.frontends.jax.program import Program
-from tlx.frontends.jax.translation import Translation
+from tlx.frontends.jax.program import StablehloModule
+from tlx.frontends.jax.translation import ProgramTranslation
 from tlx.graph import Graph
 
 _SECONDS: Final = 4
@@ -51,12 +51,12 @@ def translate_file(data: bytes, name: str) -> str:
     return report["text"]
 
 
-def program_text(program: Program, name: str) -> str:
+def program_text(program: StablehloModule, name: str) -> str:
     """The TLX IR of a program: its constants are in the module, its parameters and results are pointers."""
     main = "main" if "main" in program.functions else next(iter(program.functions))
     function = program.functions[main]
     graph = Graph(main)
-    translation = Translation(program, graph, RULES, REFUSED, has_weights=False)
+    translation = ProgramTranslation(program, graph, RULES, REFUSED, has_weights=False)
     named = [(n or f"x{k}", type_) for k, (n, type_) in enumerate(zip(function.names, function.types, strict=True))]
     arguments = [translation.parameter(*parameter) for parameter in named]
     results = translation.inline_all(function.body, arguments, {})

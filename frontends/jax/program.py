@@ -79,16 +79,16 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class StablehloRegion:
     """A block of operations with parameters; it ends with a `return` of values."""
 
     parameters: tuple[int, ...]
-    operations: tuple[Operation, ...]
+    operations: tuple[StablehloOperation, ...]
     returned: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class StablehloOperation:
     """An operation of StableHLO or of another dialect.
 
     Attributes:
@@ -108,32 +108,32 @@ class Operation:
     results: tuple[int, ...]
     types: tuple[ValueType, ...]
     attributes: Mapping[str, Any]
-    regions: tuple[Region, ...]
+    regions: tuple[StablehloRegion, ...]
     location: Location
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class StablehloFunction:
     """A function: its name, the types of its parameters, what MLIR says about them, and its body."""
 
     name: str
     types: tuple[ValueType, ...]
     names: tuple[str, ...]
     results: tuple[ValueType, ...]
-    body: Region
+    body: StablehloRegion
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class StablehloModule:
     """A module: its functions by name, of which `main` is the one to call."""
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, StablehloFunction]
 
 
-def live_operations(region: Region, wanted: AbstractSet[int]) -> list[Operation]:
+def live_operations(region: StablehloRegion, wanted: AbstractSet[int]) -> list[StablehloOperation]:
     """The operations of a region on which values depend, in order."""
     needed = set(wanted)
-    live: list[Operation] = []
+    live: list[StablehloOperation] = []
     for operation in reversed(region.operations):
         if not needed.isdisjoint(operation.results):
             needed |= used_values([operation])
@@ -141,7 +141,7 @@ def live_operations(region: Region, wanted: AbstractSet[int]) -> list[Operation]
     return live[::-1]
 
 
-def used_values(operations: Iterable[Operation]) -> set[int]:
+def used_values(operations: Iterable[StablehloOperation]) -> set[int]:
     """The values that operations refer to, in their regions too."""
     used: set[int] = set()
     for operation in operations:

@@ -14,7 +14,15 @@ import numpy as np
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.jax.erfc import with_erfc
-from tlx.frontends.jax.program import DType, Function, Location, Operation, Program, Region, ValueType
+from tlx.frontends.jax.program import (
+    DType,
+    Location,
+    StablehloFunction,
+    StablehloModule,
+    StablehloOperation,
+    StablehloRegion,
+    ValueType,
+)
 from tlx.intrinsics.numpy_types import named_dtype, small_float_of
 from tlx.intrinsics.small_floats import E4M3, E5M2
 
@@ -80,7 +88,7 @@ _ENUMS: Final = (
 )
 
 
-def read(data: bytes, name: str) -> Program:
+def read(data: bytes, name: str) -> StablehloModule:
     """The program in a portable artifact or in MLIR text.
 
     Raises:
@@ -123,7 +131,7 @@ def read(data: bytes, name: str) -> Program:
 
 
 class _Reader:
-    """Turns an MLIR module into a `Program`."""
+    """Turns an MLIR module into a `StablehloModule`."""
 
     def __init__(self, ir: Any, stablehlo: Any, name: str) -> None:
         self._ir = ir
@@ -133,22 +141,22 @@ class _Reader:
         self._dimensions = [(getattr(stablehlo, name), fields) for name, fields in _DIMENSIONS.items()]
         self._enums = [getattr(stablehlo, name) for name in _ENUMS]
 
-    def program(self, module: Any) -> Program:
+    def program(self, module: Any) -> StablehloModule:
         """The functions of a module."""
-        functions: dict[str, Function] = {}
+        functions: dict[str, StablehloFunction] = {}
         for operation in module.body.operations:
             if operation.operation.name == "func.func" and len(operation.operation.regions[0].blocks):
                 function = self._function(operation)
                 functions[function.name] = function
         if not functions:
             raise ValueError("the module has no function")
-        return Program(functions)
+        return StablehloModule(functions)
 
-    def _function(self, operation: Any) -> Function:
+    def _function(self, operation: Any) -> StablehloFunction:
         block = operation.operation.regions[0].blocks[0]
         types = operation.attributes["function_type"].value
         names = [self._name(argument.location) for argument in block.arguments]
-        return Function(
+        return StablehloFunction(
             operation.attributes["sym_name"].value,
             tuple(self._type(type_) for type_ in types.inputs),
             tuple(names),
@@ -156,17 +164,17 @@ class _Reader:
             with_erfc(self._region(block)),
         )
 
-    def _region(self, block: Any) -> Region:
+    def _region(self, block: Any) -> StablehloRegion:
         parameters = tuple(self._number(argument) for argument in block.arguments)
         *operations, last = [self._operation(operation) for operation in block.operations]
-        return Region(parameters, tuple(operations), last.operands)
+        return StablehloRegion(parameters, tuple(operations), last.operands)
 
-    def _operation(self, view: Any) -> Operation:
+    def _operation(self, view: Any) -> StablehloOperation:
         operation = view.operation
         if any(len(region.blocks) != 1 for region in operation.regions):
             raise ValueError(f"{operation.name}: a region of several blocks")
         attributes = operation.attributes
-        return Operation(
+        return StablehloOperation(
             operation.name,
             tuple(self._number(value) for value in operation.operands),
             tuple(self._type(value.type) for value in operation.operands),

@@ -15,7 +15,14 @@ from typing import Any, Final, NoReturn, TypeAlias
 import numpy as np
 
 from tlx.diagnostics import Source, TlxError, UsageError
-from tlx.frontends.jax.program import Operation, Program, Region, ValueType, live_operations, used_values
+from tlx.frontends.jax.program import (
+    StablehloModule,
+    StablehloOperation,
+    StablehloRegion,
+    ValueType,
+    live_operations,
+    used_values,
+)
 from tlx.graph import Graph, Value
 from tlx.ir.functions import NameScope
 
@@ -40,7 +47,7 @@ Around: TypeAlias = Mapping[int, Value | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TranslationRule:
     """How an operation is translated.
 
     Attributes:
@@ -48,12 +55,12 @@ class Rule:
         lowered_to: What it becomes, for the documentation.
     """
 
-    translate: Callable[[Context], Results]
+    translate: Callable[[OperationContext], Results]
     lowered_to: str
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class OperationContext:
     """What a rule reads.
 
     Attributes:
@@ -64,8 +71,8 @@ class Context:
         needed: Which results are needed.
     """
 
-    translation: Translation
-    operation: Operation
+    translation: ProgramTranslation
+    operation: StablehloOperation
     operands: Sequence[Value]
     around: Around
     needed: Sequence[bool]
@@ -98,7 +105,7 @@ class Context:
         return self.translation.inline_all(self.operation.regions[index], arguments, self.around)
 
 
-class Translation:
+class ProgramTranslation:
     """A program while it is translated.
 
     Attributes:
@@ -107,9 +114,9 @@ class Translation:
 
     def __init__(
         self,
-        program: Program,
+        program: StablehloModule,
         graph: Graph,
-        rules: Mapping[str, Rule],
+        rules: Mapping[str, TranslationRule],
         refused: Mapping[str, str],
         *,
         has_weights: bool,
@@ -131,9 +138,9 @@ class Translation:
         self._names = NameScope()  # of parameters; leaves of different arguments can have one name
         self._sources: dict[str, Source] = {}
         self._constants: dict[tuple[Any, ...], Value] = {}
-        self._definitions: dict[int, Operation] = {}
-        self._users: dict[int, list[Operation | None]] = {}
-        self._calls: list[Operation] = []
+        self._definitions: dict[int, StablehloOperation] = {}
+        self._users: dict[int, list[StablehloOperation | None]] = {}
+        self._calls: list[StablehloOperation] = []
 
     def parameter(self, name: str, type_: ValueType, *, donated: bool = False) -> Value:
         """A parameter of the main function.
@@ -157,11 +164,13 @@ class Translation:
             self._constants[key] = self.graph.constant(array)
         return self._constants[key]
 
-    def definition(self, value: int) -> Operation | None:
+    def definition(self, value: int) -> StablehloOperation | None:
         """The operation that defines a value; None for parameters."""
         return self._definitions.get(value)
 
-    def call(self, by: Operation, name: str, arguments: Sequence[Value], needed: Sequence[bool]) -> list[Value | None]:
+    def call(
+        self, by: StablehloOperation, name: str, arguments: Sequence[Value], needed: Sequence[bool]
+    ) -> list[Value | None]:
         """The results of a function of the program, translated in place; None for those that are not needed.
 
         Args:
@@ -178,14 +187,14 @@ class Translation:
         self._calls.pop()
         return results
 
-    def body(self, name: str) -> Region:
+    def body(self, name: str) -> StablehloRegion:
         """The body of a function of the program."""
         if name not in self._program.functions:
             raise UsageError(f"the module has no function @{name}")
         return self._program.functions[name].body
 
     def inline(
-        self, region: Region, arguments: Sequence[Value], around: Around, needed: Sequence[bool] | None = None
+        self, region: StablehloRegion, arguments: Sequence[Value], around: Around, needed: Sequence[bool] | None = None
     ) -> list[Value | None]:
         """The values that a region returns, translated in place; None for those that are not needed.
 
@@ -207,23 +216,23 @@ class Translation:
             self._definitions.update(dict.fromkeys(operation.results, operation))
         return [values[v] if v in wanted else None for v in region.returned]
 
-    def _note_users(self, operations: Sequence[Operation], wanted: AbstractSet[int]) -> None:
+    def _note_users(self, operations: Sequence[StablehloOperation], wanted: AbstractSet[int]) -> None:
         """Note which operations of a region use its values; None stands for the region's end."""
-        users: dict[int, list[Operation | None]] = {v: [None] for v in wanted}
+        users: dict[int, list[StablehloOperation | None]] = {v: [None] for v in wanted}
         for operation in operations:
             for v in used_values([operation]):
                 users.setdefault(v, []).append(operation)
         self._users.update(users)
 
-    def users(self, value: int) -> list[Operation | None]:
+    def users(self, value: int) -> list[StablehloOperation | None]:
         """The operations that use a value, in its region or in those inside; None if the region returns it."""
         return self._users.get(value, [None])
 
-    def inline_all(self, region: Region, arguments: Sequence[Value], around: Around) -> list[Value]:
+    def inline_all(self, region: StablehloRegion, arguments: Sequence[Value], around: Around) -> list[Value]:
         """All values that a region returns, translated in place."""
         return [value for value in self.inline(region, arguments, around) if value is not None]
 
-    def refuse(self, operation: Operation, message: str) -> NoReturn:
+    def refuse(self, operation: StablehloOperation, message: str) -> NoReturn:
         """Raise an error at an operation; if its place is not known, at one that uses it, or the call that it is in."""
         users = [user for v in operation.results for user in self.users(v) if user is not None]
         locations = [o.location for o in (operation, *users, *reversed(self._calls))]
@@ -232,7 +241,7 @@ class Translation:
         span = next((span for span in spans if span is not None), None)
         raise TranslationError(f"{operation.name}{by}: {message}", span)
 
-    def _translated(self, operation: Operation, values: Around, needed: Sequence[bool]) -> Results:
+    def _translated(self, operation: StablehloOperation, values: Around, needed: Sequence[bool]) -> Results:
         rule = self._rules.get(operation.name)
         if rule is None:
             self.refuse(operation, self._refused.get(operation.name, "TLX does not know this operation"))
@@ -243,19 +252,19 @@ class Translation:
             return empty
         operands = [value for v in operation.operands if (value := values[v]) is not None]
         with self._errors_at(operation):
-            results = rule.translate(Context(self, operation, operands, values, needed))
+            results = rule.translate(OperationContext(self, operation, operands, values, needed))
         for value, type_ in zip(results, operation.types, strict=True):
             is_scalar = type_.shape == ()  # in the region of a reduction, which may be applied to tensors
             is_right = value is None or (value.dtype == type_.dtype and (is_scalar or value.shape == type_.shape))
             assert is_right, f"{operation.name}: {value} is not {type_.text}"
         return results
 
-    def _check_type(self, operation: Operation, type_: ValueType) -> None:
+    def _check_type(self, operation: StablehloOperation, type_: ValueType) -> None:
         if reason := _unsupported(type_):
             self.refuse(operation, f"{type_.text} {reason}")
 
     @contextmanager
-    def _errors_at(self, operation: Operation) -> Generator[None]:
+    def _errors_at(self, operation: StablehloOperation) -> Generator[None]:
         """Gives errors of the graph the place of an operation."""
         try:
             yield

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tlx.api.cache import CacheSetting
-    from tlx.frontends.numba.kernels import Kernel
+    from tlx.frontends.numba.kernels import NumbaKernel
     from tlx.ir.module import Module
     from tlx.target.target import Target
 
@@ -42,7 +42,7 @@ def kernel(
     target: Target | str | None = None,
     cache: CacheSetting = False,
     **settings: Any,
-) -> Callable[[Callable[..., Any]], Kernel]:
+) -> Callable[[Callable[..., Any]], NumbaKernel]:
     """Make a kernel of a function that builds a graph: a decorator.
 
     The function takes the graph (`tlx.Graph`) and a `tlx.graph.Value` for each array or number of the signature; it
@@ -83,7 +83,7 @@ def compile(  # noqa: A001 (as tlx.compile)
     target: Target | str | None = None,
     cache: CacheSetting = False,
     **settings: Any,
-) -> Kernel:
+) -> NumbaKernel:
     """Make a kernel of a function of a module or a file.
 
     The function's pointers take arrays, its numbers take numbers, as in Python by `tlx.compile`.

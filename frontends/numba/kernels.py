@@ -26,11 +26,11 @@ import numpy as np
 
 from tlx.api.arguments import ArgumentError, unsupported_error
 from tlx.api.prototypes import prototypes
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.diagnostics import Source, Span, TlxError, UsageError, counted
 from tlx.frontends.numba.linking import address_of, caller, compiled, numba, numba_type, numba_types, register
-from tlx.frontends.numba.program import Lowering, Program
-from tlx.frontends.numba.signatures import ArrayType, Signature, parse_signature
+from tlx.frontends.numba.program import Lowering, NumbaProgram
+from tlx.frontends.numba.signatures import KernelSignature, NumbaType, parse_signature
 from tlx.graph import Graph, Value
 from tlx.graph.value import Operand
 from tlx.intrinsics.numpy_types import memory_dtype
@@ -64,7 +64,7 @@ class ShapeError(TlxError, ValueError):
         super().__init__(text.format(*values) if values else text)
 
 
-class Kernel(ABC):
+class NumbaKernel(ABC):
     """A function that Numba's code calls in nopython mode; Python can call it, too.
 
     Attributes:
@@ -208,7 +208,7 @@ def _defined(name: str, parameters: Sequence[str], lines: Sequence[str], names: 
 # Graphs -----------------------------------------------------------------------------------------------------------
 
 
-class GraphKernel(Kernel):
+class GraphKernel(NumbaKernel):
     """A kernel made of a function that builds a graph; for each signature and memory order of arguments, a program."""
 
     def __init__(self, function: Callable[..., Any], signatures: Sequence[str], lowering: Lowering) -> None:
@@ -263,7 +263,7 @@ class GraphKernel(Kernel):
             self._traced[index, orders] = self._trace(self._signatures[index], orders)
         return self._traced[index, orders]
 
-    def _trace(self, signature: Signature, orders: str) -> _TracedGraph:
+    def _trace(self, signature: KernelSignature, orders: str) -> _TracedGraph:
         g = Graph(self.name)
         values: list[Value] = []
         for name, type_, order in zip(self.parameters, signature.arguments, orders, strict=True):
@@ -280,7 +280,7 @@ class GraphKernel(Kernel):
                     self._place,
                 )
             g.output(cast("Operand", value))
-        results = tuple(ArrayType(o.dtype, o.shape) for o in g.outputs)
+        results = tuple(NumbaType(o.dtype, o.shape) for o in g.outputs)
         if signature.results is not None and signature.results != results:
             raise UsageError(
                 f"tlx.numba: {self.name} returns {_listed(results)}, but the signature says "
@@ -297,7 +297,9 @@ class GraphKernel(Kernel):
         weights = {at: i.array for at, i in enumerate(g.inputs) if i.array is not None}
         parameters = [("ptr", "")] * (len(g.inputs) + len(g.outputs))
         text = g.text().replace(f" {CONSTANT}", "")  # the weights become constants of the module
-        program = Program(self.name, text, f"<graph {self.name}>", g.name, parameters, self._lowering, weights=weights)
+        program = NumbaProgram(
+            self.name, text, f"<graph {self.name}>", g.name, parameters, self._lowering, weights=weights
+        )
         return _TracedGraph(program, results)
 
     def _function(self, types: Sequence[Any], outs: Sequence[Any]) -> Callable[..., Any]:
@@ -350,7 +352,7 @@ class GraphKernel(Kernel):
             self._check_outs(outs, first)
         return _defined(self.name, [*self.parameters, _OUT if outs else f"{_OUT}=None"], lines, names)
 
-    def _call(self, index: int, results: Sequence[ArrayType], is_array: Sequence[bool], has_out: bool) -> list[str]:
+    def _call(self, index: int, results: Sequence[NumbaType], is_array: Sequence[bool], has_out: bool) -> list[str]:
         """The lines that call a program and return its results."""
         lines: list[str] = []
         for at, result in enumerate(results):
@@ -382,7 +384,7 @@ class GraphKernel(Kernel):
         lines.append(f"return {returned[0] if len(returned) == 1 else ', '.join(returned)}")
         return lines
 
-    def _mismatch(self, signature: Signature, types: Sequence[Any]) -> str | None:
+    def _mismatch(self, signature: KernelSignature, types: Sequence[Any]) -> str | None:
         """Why arguments of these types do not fit a signature; None if they do."""
         for at, (expected, type_) in enumerate(zip(signature.arguments, types, strict=True)):
             wanted = f"expected {_described(expected)}, got {type_}"
@@ -400,7 +402,7 @@ class GraphKernel(Kernel):
                 return f"{self._argument(at)}: {problem.format(self.parameters[at])}, got {type_}"
         return None
 
-    def _check_outs(self, outs: Sequence[Any], results: Sequence[ArrayType]) -> None:
+    def _check_outs(self, outs: Sequence[Any], results: Sequence[NumbaType]) -> None:
         """Reject arrays for results that have another type."""
         (out,) = outs
         types = list(out) if isinstance(out, numba_types.BaseTuple) else [out]
@@ -424,11 +426,11 @@ class GraphKernel(Kernel):
 class _TracedGraph:
     """A graph as a program, and the types of its results."""
 
-    program: Program
-    results: tuple[ArrayType, ...]
+    program: NumbaProgram
+    results: tuple[NumbaType, ...]
 
 
-def _unpicklable(name: str, *_: str) -> Kernel:
+def _unpicklable(name: str, *_: str) -> NumbaKernel:
     raise UsageError(f"tlx.numba: the kernel {name} cannot be unpickled: import the module that makes it")
 
 
@@ -469,13 +471,13 @@ def _converts(type_: Any, dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or isinstance(type_, numba_types.Integer | numba_types.Boolean)
 
 
-def _described(type_: ArrayType) -> str:
+def _described(type_: NumbaType) -> str:
     if not type_.shape:
         return f"a {type_.dtype.name} number"
     return f"a {type_.dtype.name} array of shape {_tuple(type_.shape)}"
 
 
-def _listed(types: Sequence[ArrayType]) -> str:
+def _listed(types: Sequence[NumbaType]) -> str:
     return ", ".join(map(str, types))
 
 
@@ -486,7 +488,7 @@ def _tuple(shape: Sequence[int]) -> str:
 # Modules ----------------------------------------------------------------------------------------------------------
 
 
-class ModuleKernel(Kernel):
+class ModuleKernel(NumbaKernel):
     """A kernel made of a function of a module."""
 
     def __init__(self, module: Module, entry: str | None, lowering: Lowering) -> None:
@@ -494,7 +496,7 @@ class ModuleKernel(Kernel):
         parameters = [_identifier(p.name, at) for at, p in enumerate(self._prototype.parameters)]
         self._result = _NUMBERS.get(self._prototype.result)
         super().__init__(self._prototype.name, parameters, None)
-        self._program = Program(
+        self._program = NumbaProgram(
             self.name,
             str(module),
             module.source.name,
@@ -537,7 +539,7 @@ class ModuleKernel(Kernel):
         lines.append(f"return run(({passed}))")
         return _defined(self.name, self.parameters, lines, names)
 
-    def _checked_array(self, at: int, parameter: Parameter, type_: Any) -> list[str]:
+    def _checked_array(self, at: int, parameter: CallParameter, type_: Any) -> list[str]:
         """Check an array's type; returns the lines that check its size and alignment."""
         dtypes = _element_dtypes(parameter.element)
         wanted = f"expected {' or '.join(d.name for d in dtypes[:1]) if dtypes else 'any'} array, got {type_}"
@@ -564,7 +566,7 @@ class ModuleKernel(Kernel):
             lines += [f"if address({name}) % {parameter.align}:", f"    raise ShapeError({text!r})"]
         return lines
 
-    def _checked_number(self, at: int, parameter: Parameter, type_: Any) -> list[str]:
+    def _checked_number(self, at: int, parameter: CallParameter, type_: Any) -> list[str]:
         """Check a number's type; returns the lines that convert it."""
         dtype = _NUMBERS[parameter.type]
         is_number = isinstance(type_, numba_types.Number | numba_types.Boolean)

@@ -27,7 +27,7 @@ from tlx.target.target import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tlx.frontends.numba.program import Program
+    from tlx.frontends.numba.program import NumbaProgram
 
 numba: Any = importlib.import_module("numba")
 numba_types: Any = importlib.import_module("numba.core.types")
@@ -75,7 +75,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True)(function)
 
 
-def caller(program: Program, which: object, result: Any) -> Any:
+def caller(program: NumbaProgram, which: object, result: Any) -> Any:
     """A function for nopython mode that calls a program with a tuple of arrays and numbers.
 
     Where NUMBA_DISABLE_JIT is set, it is a function of Python.
@@ -107,7 +107,7 @@ def caller(program: Program, which: object, result: Any) -> Any:
     return _interpreted(program) if _config.DISABLE_JIT else _extending.intrinsic(run)
 
 
-def _interpreted(program: Program) -> Callable[[Sequence[Any]], Any]:
+def _interpreted(program: NumbaProgram) -> Callable[[Sequence[Any]], Any]:
     """A function of Python that calls a program."""
     lowering = program.lowering
     module = tlx.compile(program.text, lowering.target, entry=program.entry, options=lowering.options)
@@ -148,7 +148,7 @@ def _address_of(typingctx: Any, array: Any) -> Any:  # noqa: ARG001 (Numba's int
 address_of: Final[Any] = array_address if _config.DISABLE_JIT else _extending.intrinsic(_address_of)
 
 
-def _link(library: Any, program: Program, which: object) -> None:
+def _link(library: Any, program: NumbaProgram, which: object) -> None:
     """Add a program to a library of Numba.
 
     Raises:

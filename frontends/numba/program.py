@@ -108,7 +108,7 @@ class Lowering:
 
 
 @dataclass(frozen=True)
-class Program:
+class NumbaProgram:
     """A function of TLX IR that Numba's code calls.
 
     Attributes:

@@ -29,7 +29,7 @@ _SHORT: Final = {"boolean": np.dtype(np.bool_), "double": np.dtype(np.float64), 
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayType:
+class NumbaType:
     """Element type and shape of an argument or a result; a number has the shape ()."""
 
     dtype: np.dtype[Any]
@@ -40,17 +40,17 @@ class ArrayType:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class KernelSignature:
     """The types of the arguments, and of the results if they are written."""
 
-    arguments: tuple[ArrayType, ...]
-    results: tuple[ArrayType, ...] | None = None
+    arguments: tuple[NumbaType, ...]
+    results: tuple[NumbaType, ...] | None = None
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.arguments))
 
 
-def parse_signature(text: str) -> Signature:
+def parse_signature(text: str) -> KernelSignature:
     """The signature that a text describes.
 
     Raises:
@@ -66,20 +66,20 @@ class _Parser:
         self._tokens.append(("", len(text.rstrip())))
         self._next = 0
 
-    def signature(self) -> Signature:
+    def signature(self) -> KernelSignature:
         first = self._types("" if self._peek() != "(" else ")")
         if self._peek() == "":
-            return Signature(first)
+            return KernelSignature(first)
         self._expect("(", "',', or '(' before the arguments")
         arguments = self._types(")")
         self._expect(")", "',' or ')'")
         self._expect("", "the end")
-        return Signature(arguments, first)
+        return KernelSignature(arguments, first)
 
-    def _types(self, closing: str) -> tuple[ArrayType, ...]:
+    def _types(self, closing: str) -> tuple[NumbaType, ...]:
         """Types separated by commas; in parentheses if the first token is one."""
         in_parentheses = self._peek() == "(" and self._take() == "("
-        types: list[ArrayType] = []
+        types: list[NumbaType] = []
         while self._peek() not in {closing, ")"} or not types:
             types.append(self._type())
             if self._peek() != ",":
@@ -89,7 +89,7 @@ class _Parser:
             self._expect(")", "',' or ')'")
         return tuple(types)
 
-    def _type(self) -> ArrayType:
+    def _type(self) -> NumbaType:
         name = self._peek()
         dtype = _NAMES.get(name) or _SHORT.get(name)
         if name in _HALVES:
@@ -101,7 +101,7 @@ class _Parser:
             hint = did_you_mean(name, _NAMES) if name else ""
             self._fail(f"expected an element type such as float32, got {_shown(name)}{hint}")
         self._take()
-        return ArrayType(dtype, self._shape() if self._peek() == "[" else ())
+        return NumbaType(dtype, self._shape() if self._peek() == "[" else ())
 
     def _shape(self) -> tuple[int, ...]:
         self._take()

@@ -58,7 +58,7 @@ class ModelError(TlxError):
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class StoredTensor:
     """A tensor of the file; its elements are read when they are first needed.
 
     Attributes:
@@ -164,11 +164,11 @@ class Tensor:
         return ModelError(f"tensor {self.proto.name!r} {message}", name=self.model)
 
 
-Attribute = int | float | str | bytes | Tensor | Sequence[Any] | Any
+Attribute = int | float | str | bytes | StoredTensor | Sequence[Any] | Any
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class OnnxNode:
     """One operation.
 
     Attributes:
@@ -244,7 +244,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ValueInfo:
     """An input or output of a model.
 
     Attributes:
@@ -274,10 +274,10 @@ class GraphDefinition:
     """A graph: inputs, constants, nodes in order, outputs."""
 
     name: str
-    inputs: tuple[Argument, ...]
-    outputs: tuple[Argument, ...]
-    tensors: Mapping[str, Tensor]
-    nodes: tuple[Node, ...]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
+    tensors: Mapping[str, StoredTensor]
+    nodes: tuple[OnnxNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class FunctionDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class OnnxModel:
     """A model: its graph, and the functions that it defines by domain and name."""
 
     name: str
@@ -331,7 +331,7 @@ def type_name(number: int) -> str:
 
 def read_model(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto, name: str = "<bytes>", folder: Path | None = None
-) -> Model:
+) -> OnnxModel:
     """Read a model.
 
     Args:
@@ -381,7 +381,7 @@ def read_model(
         (_domain(f.domain), _text(f.name)): reader.function(f, {_domain(e.domain): e.version for e in f.opset_import})
         for f in proto.functions
     }
-    return Model(name, reader.graph(proto.graph), functions)
+    return OnnxModel(name, reader.graph(proto.graph), functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ class Reader:
 
     def graph(self, proto: onnx.GraphProto) -> GraphDefinition:
         """A graph."""
-        tensors = {_text(tensor.name): Tensor(tensor, self.folder, self.model) for tensor in proto.initializer}
+        tensors = {_text(tensor.name): StoredTensor(tensor, self.folder, self.model) for tensor in proto.initializer}
         if proto.sparse_initializer:
             raise ModelError("sparse tensors are not supported: store them as dense ones", name=self.model)
         return GraphDefinition(
@@ -413,7 +413,7 @@ class Reader:
             self.nodes(proto.node),
         )
 
-    def nodes(self, protos: Iterable[onnx.NodeProto]) -> tuple[Node, ...]:
+    def nodes(self, protos: Iterable[onnx.NodeProto]) -> tuple[OnnxNode, ...]:
         """Nodes in their order."""
         return tuple(self._node(proto, number) for number, proto in enumerate(protos))
 
@@ -429,14 +429,14 @@ class Reader:
             {**self.opsets, **opsets},
         )
 
-    def _node(self, proto: onnx.NodeProto, number: int) -> Node:
+    def _node(self, proto: onnx.NodeProto, number: int) -> OnnxNode:
         domain = _domain(proto.domain)
         inputs, outputs = tuple(map(_text, proto.input)), tuple(map(_text, proto.output))
         name = _text(proto.name) or next(iter(outputs), f"node {number}")
         attributes = {_text(a.name): self._attribute(a) for a in proto.attribute}
         present = {key: value for key, value in attributes.items() if value is not None}
         opset = self.opsets.get(domain, 1)
-        return Node(_text(proto.op_type), domain, name, inputs, outputs, present, opset, self.model)
+        return OnnxNode(_text(proto.op_type), domain, name, inputs, outputs, present, opset, self.model)
 
     def _attribute(self, proto: onnx.AttributeProto) -> Attribute:
         """The value of an attribute; None if it refers to one that the use of the function does not have."""
@@ -446,12 +446,12 @@ class Reader:
             1: lambda: float(proto.f),
             2: lambda: int(proto.i),
             3: lambda: proto.s.decode(errors="replace"),
-            4: lambda: Tensor(proto.t, self.folder, self.model),
+            4: lambda: StoredTensor(proto.t, self.folder, self.model),
             5: lambda: self.graph(proto.g),
             6: lambda: list(proto.floats),
             7: lambda: list(proto.ints),
             8: lambda: [text.decode(errors="replace") for text in proto.strings],
-            9: lambda: [Tensor(tensor, self.folder, self.model) for tensor in proto.tensors],
+            9: lambda: [StoredTensor(tensor, self.folder, self.model) for tensor in proto.tensors],
             10: lambda: [self.graph(graph) for graph in proto.graphs],
         }
         if proto.type not in readers:
@@ -468,11 +468,11 @@ def _domain(name: Any) -> str:
     return "" if name == "ai.onnx" else _text(name)
 
 
-def _argument(proto: onnx.ValueInfoProto) -> Argument:
+def _argument(proto: onnx.ValueInfoProto) -> ValueInfo:
     tensor = proto.type.tensor_type
     if not tensor.HasField("shape"):
-        return Argument(_text(proto.name), tensor.elem_type, None)
+        return ValueInfo(_text(proto.name), tensor.elem_type, None)
     extents = (d.dim_value if d.HasField("dim_value") else _text(d.dim_param) or None for d in tensor.shape.dim)
     # Some exporters write 0 or -1 for an extent that is not fixed.
     shape = tuple(None if isinstance(e, int) and e < 1 else e for e in extents)
-    return Argument(_text(proto.name), tensor.elem_type, shape)
+    return ValueInfo(_text(proto.name), tensor.elem_type, shape)

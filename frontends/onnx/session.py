@@ -17,9 +17,9 @@ from tlx.api.compiler import check_settings
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import TlxError, UsageError, did_you_mean
-from tlx.frontends.onnx.model import Argument, Array, Model, read_model
+from tlx.frontends.onnx.model import Array, OnnxModel, ValueInfo, read_model
 from tlx.frontends.onnx.tensors import BFLOAT16, LARGEST, Tensor, TensorSequence
-from tlx.frontends.onnx.translate import Translation
+from tlx.frontends.onnx.translate import ModelTranslation
 from tlx.graph import Graph, GraphFunction, Value
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class InferenceSession:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | bytes | ModelProto | Model,
+        model: str | os.PathLike[str] | bytes | ModelProto | OnnxModel,
         *,
         shapes: Mapping[str, Sequence[int]] | None = None,
         constants: Mapping[str, Any] | None = None,
@@ -116,7 +116,7 @@ class InferenceSession:
         if precision not in PRECISIONS:
             raise UsageError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
         check_settings(target, settings)
-        self._model = model if isinstance(model, Model) else read_model(model)
+        self._model = model if isinstance(model, OnnxModel) else read_model(model)
         self._precision = precision
         if precision == BFLOAT16:
             settings.setdefault("bf16_intermediates", "float")
@@ -192,7 +192,7 @@ class InferenceSession:
             inputs[argument.name] = self._declared(graph, argument, shape)
             if 0 not in shape:
                 parameters.append(argument.name)
-        results = Translation(self._model, graph, self._precision).outputs(inputs)
+        results = ModelTranslation(self._model, graph, self._precision).outputs(inputs)
         for argument, result in zip(self._model.graph.outputs, results, strict=True):
             if isinstance(result, TensorSequence):
                 raise UsageError(
@@ -203,7 +203,7 @@ class InferenceSession:
         known_outputs = tuple(None if isinstance(result, Value) else result for result in results)
         return TranslatedModel(graph, tuple(parameters), known_outputs)
 
-    def _declared(self, graph: Graph, argument: Argument, shape: Shape) -> Tensor:
+    def _declared(self, graph: Graph, argument: ValueInfo, shape: Shape) -> Tensor:
         dtype = argument.dtype
         if dtype is None:
             raise UsageError(f"input '{argument.name}' has type {argument.type}, which is not supported")
@@ -232,7 +232,7 @@ class InferenceSession:
             # The place is in the IR that the user has not seen.
             raise type(error)(f"compilation failed: {error.message}", name=self._model.name) from error
 
-    def _fixed(self, argument: Argument, given: Shape | None) -> Shape | None:
+    def _fixed(self, argument: ValueInfo, given: Shape | None) -> Shape | None:
         """The shape of an input, if it is fixed by the model or the user."""
         shape = argument.shape
         if given is not None:
@@ -241,7 +241,7 @@ class InferenceSession:
         extents = [e for e in shape or () if isinstance(e, int)]
         return tuple(extents) if shape is not None and len(extents) == len(shape) else None
 
-    def _check(self, argument: Argument, given: Any) -> Array:
+    def _check(self, argument: ValueInfo, given: Any) -> Array:
         try:
             array = given if is_on_device(given) else np.asarray(given)
         except (ValueError, TypeError, RuntimeError) as error:  # PyTorch's, of tensors that require gradients
@@ -253,7 +253,7 @@ class InferenceSession:
         self._check_shape(argument, tuple(array.shape))
         return array
 
-    def _check_shape(self, argument: Argument, shape: Shape) -> None:
+    def _check_shape(self, argument: ValueInfo, shape: Shape) -> None:
         expected = argument.shape
         if expected is None:
             return
@@ -290,7 +290,7 @@ class _CompiledModel:
         return [next(rest) if known is None else known.copy() for known in self._translated.outputs]
 
 
-def _described(argument: Argument, shape: Shape | None) -> NodeArg:
+def _described(argument: ValueInfo, shape: Shape | None) -> NodeArg:
     extents: list[int | str | None] = [*(argument.shape or () if shape is None else shape)]
     return NodeArg(argument.name, extents, argument.type)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, GraphDefinition, Node
+from tlx.frontends.onnx.model import Array, GraphDefinition, OnnxNode
 
 if TYPE_CHECKING:
     from tlx.frontends.onnx.tensors import Tensor
 
 
-def simplified(nodes: Sequence[Node], outputs: Sequence[str], named: dict[str, Tensor]) -> list[Node]:
+def simplified(nodes: Sequence[OnnxNode], outputs: Sequence[str], named: dict[str, Tensor]) -> list[OnnxNode]:
     """The nodes with what follows a convolution merged into its weights.
 
     Args:
@@ -30,7 +30,7 @@ def simplified(nodes: Sequence[Node], outputs: Sequence[str], named: dict[str, T
     """
     uses = Counter(name for node in nodes for name in _names(node))
     uses.update(outputs)
-    result: list[Node] = []
+    result: list[OnnxNode] = []
     convolutions: dict[str, int] = {}  # name of the result: position in `result`
     for node in nodes:
         position = convolutions.get(node.inputs[0]) if node.inputs else None
@@ -46,12 +46,12 @@ def simplified(nodes: Sequence[Node], outputs: Sequence[str], named: dict[str, T
     return result
 
 
-def _is_normalization(node: Node) -> bool:
+def _is_normalization(node: OnnxNode) -> bool:
     is_training = node.get("training_mode", 0) or len(node.outputs) > 1
     return node.operator == "BatchNormalization" and not node.domain and not is_training and len(node.inputs) == 5
 
 
-def _merged(convolution: Node, normalization: Node, named: dict[str, Tensor]) -> Node | None:
+def _merged(convolution: OnnxNode, normalization: OnnxNode, named: dict[str, Tensor]) -> OnnxNode | None:
     """A convolution with other weights; None if some are not known, or of different types."""
     weights = [name for name in convolution.inputs[1:] if name]
     arrays = [named.get(name) for name in (*weights, *normalization.inputs[1:])]
@@ -73,7 +73,7 @@ def _merged(convolution: Node, normalization: Node, named: dict[str, Tensor]) ->
     return replace(convolution, inputs=(convolution.inputs[0], *names), outputs=normalization.outputs)
 
 
-def _names(node: Node) -> list[str]:
+def _names(node: OnnxNode) -> list[str]:
     """The names that a node reads, those within its graphs included."""
     names = [name for name in node.inputs if name]
     for attribute in node.attributes.values():

@@ -17,9 +17,9 @@ from tlx.frontends.onnx.model import (
     Array,
     FunctionDefinition,
     GraphDefinition,
-    Model,
     ModelError,
-    Node,
+    OnnxModel,
+    OnnxNode,
     Reader,
 )
 from tlx.frontends.onnx.simplify import simplified
@@ -36,7 +36,7 @@ _DEEPEST: Final = 50  # functions and graphs within each other
 _UNFIT: Final = (ArithmeticError, AssertionError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
-class Translation(Tensors):
+class ModelTranslation(Tensors):
     """A model that is translated.
 
     Args:
@@ -45,7 +45,7 @@ class Translation(Tensors):
         precision: Element type in which products and convolutions of float32 read their operands.
     """
 
-    def __init__(self, model: Model, graph: Graph, precision: str = "float32") -> None:
+    def __init__(self, model: OnnxModel, graph: Graph, precision: str = "float32") -> None:
         super().__init__(graph, precision)
         self.model = model
         self._scope: MutableMapping[str, Tensor] = {}
@@ -95,7 +95,7 @@ class Translation(Tensors):
 
     def _body(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[OnnxNode],
         outputs: Sequence[str],
         named: dict[str, Tensor],
         outer: MutableMapping[str, Tensor],
@@ -112,7 +112,7 @@ class Translation(Tensors):
         self._scope, self._depth = saved, self._depth - 1
         return results
 
-    def _constant(self, node: Node, named: dict[str, Tensor]) -> bool:
+    def _constant(self, node: OnnxNode, named: dict[str, Tensor]) -> bool:
         """Define a constant; whether the node is one."""
         if node.operator != "Constant" or node.domain or node.inputs:
             return False
@@ -121,7 +121,7 @@ class Translation(Tensors):
             self.name(cast("Array", named[name]), name)
         return True
 
-    def _results(self, node: Node) -> dict[str, Tensor]:
+    def _results(self, node: OnnxNode) -> dict[str, Tensor]:
         """The results of a node by name."""
         operands = [self._operand(node, name) for name in node.inputs]
         while operands and operands[-1] is None:
@@ -146,7 +146,7 @@ class Translation(Tensors):
             name: result for name, result in zip(node.outputs, results, strict=False) if name and result is not None
         }
 
-    def _operand(self, node: Node, name: str) -> Tensor | None:
+    def _operand(self, node: OnnxNode, name: str) -> Tensor | None:
         if not name:
             return None
         if name not in self._scope:
@@ -160,7 +160,7 @@ class Translation(Tensors):
 
     # Operators that are defined by others ------------------------------------------------------------------------
 
-    def _by_definition(self, node: Node, operands: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def _by_definition(self, node: OnnxNode, operands: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The results of a function."""
         function = self.model.functions.get((node.domain, node.operator)) or self._standard(node, operands)
         attributes = {**function.attributes, **node.attributes}
@@ -173,7 +173,7 @@ class Translation(Tensors):
         found = dict(zip(wanted, self._body(nodes, wanted, cast("Any", named), {}), strict=True))
         return [found.get(name) for name in function.outputs[: len(node.outputs)]]
 
-    def _standard(self, node: Node, operands: Sequence[Tensor | None]) -> FunctionDefinition:
+    def _standard(self, node: OnnxNode, operands: Sequence[Tensor | None]) -> FunctionDefinition:
         """The definition of an operator in ONNX itself."""
         import onnx
 
@@ -207,7 +207,7 @@ class Translation(Tensors):
         return replace(function, attributes={**function.attributes, **defaults})
 
 
-def _check_outputs(nodes: Sequence[Node]) -> None:
+def _check_outputs(nodes: Sequence[OnnxNode]) -> None:
     """Check that each name is the output of one node."""
     computed: set[str] = set()
     for node in nodes:
@@ -217,7 +217,7 @@ def _check_outputs(nodes: Sequence[Node]) -> None:
             computed.add(name)
 
 
-def _called(entry: Operator, t: Translation, node: Node, operands: Sequence[Tensor | None]) -> Any:
+def _called(entry: Operator, t: ModelTranslation, node: OnnxNode, operands: Sequence[Tensor | None]) -> Any:
     """What an operator's function returns."""
     present = operands[: entry.required]
     if len(present) < entry.required or any(x is None for x in present):
@@ -236,10 +236,10 @@ def _shown(x: Tensor | None) -> str:
     return f"{x.dtype.name}{list(x.shape)}"
 
 
-def _needed(nodes: Sequence[Node], outputs: Sequence[str]) -> list[Node]:
+def _needed(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> list[OnnxNode]:
     """The nodes on whose results the outputs depend."""
     wanted = set(outputs)
-    found: list[Node] = []
+    found: list[OnnxNode] = []
     for node in reversed(nodes):
         if wanted.intersection(node.outputs):
             found.append(node)
@@ -247,7 +247,7 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[str]) -> list[Node]:
     return found[::-1]
 
 
-def _read(node: Node) -> set[str]:
+def _read(node: OnnxNode) -> set[str]:
     """The names that a node reads, those within its graphs included."""
     names = set(node.inputs)
     for attribute in node.attributes.values():
@@ -259,12 +259,12 @@ def _read(node: Node) -> set[str]:
     return names
 
 
-def _without(node: Node, names: set[str]) -> Node:
+def _without(node: OnnxNode, names: set[str]) -> OnnxNode:
     """A node without the operands of some names."""
     return replace(node, inputs=tuple("" if name in names else name for name in node.inputs))
 
 
-def _nearest(node: Node) -> str:
+def _nearest(node: OnnxNode) -> str:
     return did_you_mean(node.operator, operators(), cutoff=0.8)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.operations.attributes import check_function_attributes, check_parameter_attributes
-from tlx.frontends.tensor_language.operations.context import Context, OpenRegion
+from tlx.frontends.tensor_language.operations.context import FunctionCheck, OpenRegion
 from tlx.frontends.tensor_language.operations.core import RegionKind
 from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Parameter, Program, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, MemrefType, Type
@@ -52,12 +52,12 @@ def check_program(program: Program) -> None:
 
 
 def _check_function(function: Function, reports: Reports) -> None:
-    context = Context(reports)
+    context = FunctionCheck(reports)
     _check_head(context, function)
     context.run(function)
 
 
-def _check_head(context: Context, function: Function) -> None:
+def _check_head(context: FunctionCheck, function: Function) -> None:
     check_function_attributes(context, function)
     for parameter in function.parameters:
         _check_parameter(context, parameter)
@@ -75,7 +75,7 @@ class InstructionChecker:
 
     def __init__(self, function: Function) -> None:
         reports = Reports()
-        context = Context(reports)
+        context = FunctionCheck(reports)
         _check_head(context, function)
         reports.finish()
         self._function = context
@@ -100,7 +100,7 @@ class InstructionChecker:
         single.reports.finish()
 
 
-class _SingleInstruction(Context):
+class _SingleInstruction(FunctionCheck):
     """Checks single instructions: the enclosing region does not matter, and nested regions are not visited."""
 
     def __init__(self, reports: Reports) -> None:
@@ -114,7 +114,7 @@ class _SingleInstruction(Context):
         """Do not report anything."""
 
 
-def _check_parameter(context: Context, parameter: Parameter) -> None:
+def _check_parameter(context: FunctionCheck, parameter: Parameter) -> None:
     type_ = parameter.type.type
     context.check_type(parameter.type)
     if isinstance(type_, CoopMatrixType):

@@ -20,7 +20,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I8, I32, I64, Type, VectorType, bits_of
 from tlx.ir.values import Keyword, const_int
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, mangled, scalable, to_scalable
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
+from tlx.target.matrix_unit import MatrixUnit, MatrixUnitCosts, TileKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,12 +160,12 @@ _DOTS: Final = (
     Dot(("i8", "u"), ("i8", "s"), "i32", 8, "i8mm"),
     Dot(("i8", "s"), ("i8", "u"), "i32", 8, "i8mm"),
 )
-_TIMING: Final = MatrixTiming(
-    load=(0.4, 0.5, 0.6, 2.0),
-    load_bypassing_l1=(0.5, 0.6),
-    store=(1.5, 2.0, 4.0),
-    packed_row=(1.0, 1.2, 3.0),
-    transposed_row=(2.0, 4.0, 8.0),
+_TIMING: Final = MatrixUnitCosts(
+    load_cycles=(0.4, 0.5, 0.6, 2.0),
+    l1_bypassing_load_cycles=(0.5, 0.6),
+    store_cycles=(1.5, 2.0, 4.0),
+    packed_row_cycles=(1.0, 1.2, 3.0),
+    transposed_row_cycles=(2.0, 4.0, 8.0),
 )
 """Counted for three loads and four vector instructions a cycle (Neoverse V1 and V2)."""
 
@@ -185,7 +185,7 @@ def mmla_unit(vector_bytes: int, rate: float) -> MatrixUnit:
     return MatrixUnit(
         kinds=(kind,),
         operations=partial(MmlaTiles, granules),
-        timing=_TIMING,
+        costs=_TIMING,
         a_layout="groups",
         accumulators="registers",
     )

@@ -16,7 +16,7 @@ from tlx.legalize.arm import TRIPLES
 from tlx.legalize.arm.features import DETECT, LINUX_NAMES
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEON_PROCESSORS, NEOVERSE_CACHES
-from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 from tlx.target.target import Detection, Target
 
@@ -45,8 +45,8 @@ def _byte_dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Valu
 
 
 # A dot product takes a lane of its last operand, so that is A, except in SUDOT.
-_sdot: Final = swapped(partial(_byte_dot, "sdot"))
-_udot: Final = swapped(partial(_byte_dot, "udot"))
+_sdot: Final = with_swapped_operands(partial(_byte_dot, "sdot"))
+_udot: Final = with_swapped_operands(partial(_byte_dot, "udot"))
 _usdot: Final = partial(_byte_dot, "usdot")
 
 
@@ -56,7 +56,7 @@ _REGISTERS: Final = 31
 
 def _with_tiles(target: Target) -> Target:
     """The target with tiles that are multiplied as fast as its vectors."""
-    return replace(target, matrix=mmla_unit(target.vector_bytes, target.core.products))
+    return replace(target, matrix=mmla_unit(target.vector_bytes, target.core.fmas_per_cycle))
 
 
 TARGET: Final = _with_tiles(
@@ -69,11 +69,11 @@ TARGET: Final = _with_tiles(
         vector_bytes=16,
         registers=_REGISTERS,
         dots=(
-            Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", swapped(_bfdot), cycles=_CYCLES),
+            Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "bf16", with_swapped_operands(_bfdot), cycles=_CYCLES),
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, "dotprod", _sdot, cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "u"), "i32", 4, "dotprod", _udot, cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
-            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", with_swapped_operands(_usdot), cycles=_CYCLES),
         ),
         instructions=VectorInstructions(has_fma=True, fma_takes_lane=True, has_rounding=True),
         narrow_floats=NarrowFloats(converts_half=True, half_arithmetic="fullfp16"),

@@ -13,17 +13,21 @@ from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.machines import Processor
 
-TWO_PIPES: Final = CoreModel(products=2, loads=2, latency=4, width=4)
+TWO_PIPES: Final = CoreModel(fmas_per_cycle=2, loads_per_cycle=2, fma_latency=4, issue_width=4)
 """Neoverse N1."""
-FOUR_PIPES: Final = CoreModel(products=4, loads=3, latency=4, width=8)
+FOUR_PIPES: Final = CoreModel(fmas_per_cycle=4, loads_per_cycle=3, fma_latency=4, issue_width=8)
 """Neoverse V1 and V2 on 128 bits, Apple's performance cores."""
-_V1_SVE: Final = CoreModel(products=2, loads=2, latency=4, width=8)
-_A64FX: Final = CoreModel(products=2, loads=2, latency=9, width=4)
+_V1_SVE: Final = CoreModel(fmas_per_cycle=2, loads_per_cycle=2, fma_latency=4, issue_width=8)
+_A64FX: Final = CoreModel(fmas_per_cycle=2, loads_per_cycle=2, fma_latency=9, issue_width=4)
 
-NEOVERSE_CACHES: Final = Caches(l1=64 << 10, l2=1 << 20, l3=32 << 20, l1_way=16 << 10)
+NEOVERSE_CACHES: Final = Caches(l1=64 << 10, l2=1 << 20, l3=32 << 20, l1_way_bytes=16 << 10)
 _V2_CACHES: Final = replace(NEOVERSE_CACHES, l2=2 << 20)
-_A64FX_CACHES: Final = Caches(l1=64 << 10, l2=512 << 10, l3=8 << 20, line=256, l1_way=16 << 10, page=64 << 10)
-_APPLE_CACHES: Final = Caches(l1=128 << 10, l2=3 << 20, l3=12 << 20, line=128, l1_way=16 << 10, page=16 << 10)
+_A64FX_CACHES: Final = Caches(
+    l1=64 << 10, l2=512 << 10, l3=8 << 20, line_bytes=256, l1_way_bytes=16 << 10, page_bytes=64 << 10
+)
+_APPLE_CACHES: Final = Caches(
+    l1=128 << 10, l2=3 << 20, l3=12 << 20, line_bytes=128, l1_way_bytes=16 << 10, page_bytes=16 << 10
+)
 """A cluster's cores share the second level: a core can count on a quarter of it, and alone has all of it."""
 
 _ARMV8_2: Final = ("neon", "fullfp16", "dotprod")

@@ -21,7 +21,7 @@ from tlx.legalize.arm.host import host_vector_length
 from tlx.legalize.arm.mmla import mmla_unit
 from tlx.legalize.arm.processors import FOUR_PIPES, NEOVERSE_CACHES, SVE_PROCESSORS
 from tlx.legalize.arm.scalable import GRANULE_BYTES, from_scalable, scalable, to_scalable
-from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 from tlx.target.machines import VectorLengths
 from tlx.target.target import Detection, Target
@@ -44,7 +44,7 @@ def _of_length(target: Target) -> Target:
     return replace(
         target,
         attributes=(f"vscale_range({scale},{scale})", *_TUNING.get(target.vector_bytes, ())),
-        matrix=mmla_unit(target.vector_bytes, target.core.products),
+        matrix=mmla_unit(target.vector_bytes, target.core.fmas_per_cycle),
         requires=("sve", f"sve{8 * target.vector_bytes}"),
     )
 
@@ -77,7 +77,7 @@ TARGET: Final = _of_length(
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, "sve", partial(_dot, "sdot", I8), cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "u"), "i32", 4, "sve", partial(_dot, "udot", I8), cycles=_CYCLES),
             Dot(("i8", "u"), ("i8", "s"), "i32", 4, "i8mm", _usdot, cycles=_CYCLES),
-            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", swapped(_usdot), cycles=_CYCLES),
+            Dot(("i8", "s"), ("i8", "u"), "i32", 4, "i8mm", with_swapped_operands(_usdot), cycles=_CYCLES),
         ),
         instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(8, 16, 32, 64)),
         narrow_floats=NarrowFloats(converts_half=True, half_arithmetic="sve"),

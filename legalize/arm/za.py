@@ -22,7 +22,7 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I8, I32, VOID, Type, VectorTyp
 from tlx.ir.values import const_int
 from tlx.legalize.arm.scalable import GRANULE_BYTES, mangled, scalable, to_scalable
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
+from tlx.target.matrix_unit import MatrixUnit, MatrixUnitCosts, TileKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +161,7 @@ _DOTS: Final = (
     _float_dot("half", 2),
     *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "sme") for lhs in ("s", "u") for rhs in ("s", "u")),
 )
-_TIMING: Final = MatrixTiming(configuration=200, store=(16.0, 24.0, 48.0))
+_TIMING: Final = MatrixUnitCosts(configure_cycles=200, store_cycles=(16.0, 24.0, 48.0))
 """Estimated: changes of mode cost hundreds of cycles where the unit is shared by cores."""
 
 
@@ -180,7 +180,7 @@ def za_unit(vector_bytes: int) -> MatrixUnit:
     return MatrixUnit(
         kinds=(kind,),
         operations=partial(ZaTiles, vector_bytes),
-        timing=_TIMING,
+        costs=_TIMING,
         a_layout="groups",
         attributes=(
             '"aarch64_pstate_sm_body"',

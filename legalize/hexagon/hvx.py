@@ -19,7 +19,7 @@ from tlx.legalize.hexagon import TRIPLES
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import LlvmBackend
-from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.machines import OptionalVectors, VectorLengths
 from tlx.target.target import Target
 
@@ -48,7 +48,7 @@ TARGET: Final = Target(
     vector_bytes=128,
     lengths=VectorLengths(features=(("hvx-length64b", 64), ("hvx-length128b", 128))),
     registers=32,
-    optional_vectors=OptionalVectors("hvx", floats={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS}),
+    optional_vectors=OptionalVectors("hvx", float_features={"float": _FLOATS, "half": _FLOATS, "bfloat": _FLOATS}),
     backend=LlvmBackend(
         keeps_selected_nan=False,  # LLVM's minimum and maximum lose it
         has_funnel_shifts=False,  # LLVM's shift by the whole amount, not modulo 64, and by 64 less zero
@@ -57,11 +57,11 @@ TARGET: Final = Target(
     ),
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "hvx-length128b", _vrmpybus),
-        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", swapped(_vrmpybus)),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "hvx-length128b", with_swapped_operands(_vrmpybus)),
         Dot(("i8", "s"), ("i8", "s"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpybv")),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "hvx-length128b", partial(_vrmpy, "vrmpyubv")),
     ),
-    caches=Caches(l1=32 << 10, l2=1 << 20, l3=1 << 20, line=128),
-    core=CoreModel(products=1, loads=1, latency=4, width=4),
+    caches=Caches(l1=32 << 10, l2=1 << 20, l3=1 << 20, line_bytes=128),
+    core=CoreModel(fmas_per_cycle=1, loads_per_cycle=1, fma_latency=4, issue_width=4),
     requires=("hvx-length128b",),
 )

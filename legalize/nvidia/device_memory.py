@@ -40,7 +40,7 @@ def has_default_stream() -> bool:
     return os.environ.get(_THREADS_HAVE_STREAMS, "0") in ("", "0")
 
 
-class _Device(Protocol):
+class _DriverDevice(Protocol):
     """The part of `NvidiaDevice` that is used here."""
 
     driver: Any
@@ -59,9 +59,9 @@ class DeviceMemory:
         device: The device.
     """
 
-    def __init__(self, device: _Device) -> None:
+    def __init__(self, device: _DriverDevice) -> None:
         self._device, self._call, self._pool = device, device.call, _pool_of(device)
-        self._blocks = dict[int, list[_Block]]()
+        self._blocks = dict[int, list[_MemoryBlock]]()
         if has_default_stream():
             self._blocks[_DEFAULT] = []
         self._id_of = getattr(device.driver, "cuStreamGetId", None)  # the driver has it since CUDA 12.0
@@ -82,19 +82,19 @@ class DeviceMemory:
         blocks = self._blocks_of(stream) if keeps else None
         block = None if blocks is None else self._take_block(blocks, size, stream)
         if block is None:
-            block = _Block(self.allocate(size, stream), size)
+            block = _MemoryBlock(self.allocate(size, stream), size)
         base = block.address
         return Temporaries(tuple([base + offset for offset in offsets]), block.size, blocks)
 
     def release(self, temporaries: Temporaries, stream: int) -> None:
         """Leave the block to the stream's next call, or free it."""
-        block = _Block(temporaries.addresses[0], temporaries.size)
+        block = _MemoryBlock(temporaries.addresses[0], temporaries.size)
         if temporaries.free_blocks is not None:
             temporaries.free_blocks.append(block)
         else:
             self.free(block.address, stream)
 
-    def _blocks_of(self, stream: int) -> list[_Block] | None:
+    def _blocks_of(self, stream: int) -> list[_MemoryBlock] | None:
         """What calls in a stream have left; None if nothing is kept for it."""
         if not stream:
             return self._blocks.get(_DEFAULT)
@@ -112,7 +112,7 @@ class DeviceMemory:
             blocks = self._blocks.setdefault(int(number), [])
         return blocks
 
-    def _take_block(self, blocks: list[_Block], size: int, stream: int) -> _Block | None:
+    def _take_block(self, blocks: list[_MemoryBlock], size: int, stream: int) -> _MemoryBlock | None:
         """A block that an earlier call in the stream has left; one that is too small is freed."""
         try:
             block = blocks.pop()
@@ -143,7 +143,7 @@ class DeviceMemory:
                 self.free(block.address, 0)
 
 
-class _Block(NamedTuple):
+class _MemoryBlock(NamedTuple):
     """A block of memory."""
 
     address: int
@@ -157,7 +157,7 @@ def _layout(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     return tuple(ends[:-1]), ends[-1]
 
 
-def _pool_of(device: _Device) -> Any:
+def _pool_of(device: _DriverDevice) -> Any:
     """A new pool of a device's memory, which keeps some of what is freed."""
     kinds, call = device.driver, device.call
     properties = kinds.CUmemPoolProps()
@@ -175,7 +175,7 @@ _MEMORIES: Final = WeakValueDictionary[tuple[int, int], DeviceMemory]()
 _MAKING: Final = Lock()
 
 
-def memory_of(device: _Device) -> DeviceMemory:
+def memory_of(device: _DriverDevice) -> DeviceMemory:
     """The memory that all code on a device shares, while there is some; the device's context is current."""
     with _MAKING:
         key = id(device.driver), int(device.context)

@@ -168,9 +168,9 @@ class NvidiaCode:
             with suppress(TlxError), self.current():
                 self._call("cuModuleUnload", module)
 
-    def current(self) -> _Current:
+    def current(self) -> _CurrentContext:
         """Push the primary context, unless it is current; another one that was current is so again afterwards."""
-        return _Current(self._device, self._context)
+        return _CurrentContext(self._device, self._context)
 
     def _function(self, launch: Launch) -> Any:
         about, most = f"kernel {launch.kernel}", self._device.shared_bytes
@@ -324,7 +324,7 @@ class NvidiaCode:
         finally:
             call("cuThreadExchangeStreamCaptureMode", mode)
 
-    def _captured(self, work: Callable[[int], None]) -> _Graph:
+    def _captured(self, work: Callable[[int], None]) -> _CudaGraph:
         call, kinds = self._call, self._device.driver
         stream = call("cuStreamCreate", int(kinds.CUstream_flags.CU_STREAM_NON_BLOCKING))
         try:
@@ -343,10 +343,10 @@ class NvidiaCode:
             runnable = call("cuGraphInstantiate", graph, 0, about="a graph of kernels")
         finally:
             call("cuGraphDestroy", graph)
-        return _Graph(self, call, runnable)
+        return _CudaGraph(self, call, runnable)
 
 
-class _Graph:
+class _CudaGraph:
     """A graph of kernels, which is destroyed with the object."""
 
     def __init__(self, code: NvidiaCode, call: Callable[..., Any], runnable: Any) -> None:
@@ -360,7 +360,7 @@ class _Graph:
             self._call("cuGraphExecDestroy", self._runnable)
 
 
-class _Current:
+class _CurrentContext:
     """While it is entered, a context is the thread's current one."""
 
     __slots__ = ("_context", "_device", "_is_pushed")

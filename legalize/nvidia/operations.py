@@ -267,5 +267,5 @@ def _doubles(
 
 F64: Final = _doubles(8, _RATE // 16, _DOUBLES, _double_pairs)
 F64_WIDE: Final = _doubles(
-    16, _RATE // 8, (BlockShape(128, 64, 16, 64, 32, 4, resident=2), *_DOUBLES[1:]), _wide_doubles
+    16, _RATE // 8, (BlockShape(128, 64, 16, 64, 32, 4, min_resident_blocks=2), *_DOUBLES[1:]), _wide_doubles
 )

@@ -33,7 +33,7 @@ from tlx.ir.types import DOUBLE, FLOAT, I1, I8, I32, StructType, Type, VectorTyp
 from tlx.legalize.power.vsx import TARGET as VSX
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
+from tlx.target.matrix_unit import MatrixUnit, MatrixUnitCosts, TileKind
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -62,7 +62,7 @@ _LOADS_AHEAD: Final = 14
 """LLVM's model of Power10 holds 44 micro-operations, which leave in order: loads come early."""
 
 
-class Accumulators:
+class MmaAccumulators:
     """Operations on accumulators, as `tlx.target.matrix_unit.TileOperations` describes them.
 
     Attributes:
@@ -197,8 +197,8 @@ TARGET: Final = replace(
                 loads_ahead=_LOADS_AHEAD,
             ),
         ),
-        operations=Accumulators,
-        timing=MatrixTiming(),
+        operations=MmaAccumulators,
+        costs=MatrixUnitCosts(),
         a_layout="groups",
         accumulators="registers",
     ),

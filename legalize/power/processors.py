@@ -21,7 +21,7 @@ POWER8: Final = ("vsx", "altivec", "power8-altivec", "power8-vector", "direct-mo
 _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
 _POWER10: Final = (*_POWER9, "power10-vector", "paired-vector-memops", "mma")
 
-POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line=128)
+POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line_bytes=128)
 _COSTS: Final = KernelCosts(register_tile=RegisterTileCosts(l2_register_cycles=0.05, loop_instructions=3))
 """The second-level cache delivers 64 bytes a cycle."""
 _LIMITS: Final = KernelLimits(
@@ -44,16 +44,18 @@ one loop of 256 (QEMU's counts, 2026-11-30). The processor prefetches panels, wh
 """
 _IN_FLIGHT: Final = 44 / 9
 """Micro-operations that complete in a cycle, as each product stays in the model for nine."""
-POWER8_CORE: Final = CoreModel(latency=7, width=_IN_FLIGHT / 2, costs=_COSTS, limits=_LIMITS)
+POWER8_CORE: Final = CoreModel(fma_latency=7, issue_width=_IN_FLIGHT / 2, costs=_COSTS, limits=_LIMITS)
 """POWER8 and POWER9, where a product is two micro-operations."""
-POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line=128)
+POWER10_CACHES: Final = Caches(l1=32 << 10, l2=1 << 20, l3=4 << 20, line_bytes=128)
 _POWER10_LIMITS: Final = replace(_LIMITS, k_loop=replace(_LIMITS.k_loop, min_dot_unroll=2, loads_ahead=32))
 """Four products start in each of the six cycles that a load takes, and of two for its address.
 
 With four steps instead of two, LLVM 19 copies registers in some loops of bytes, which then reach 60 to 72 % of what the
 ports allow instead of 71 to 72 % (llvm-mca 19, six shapes, 2026-11-30).
 """
-POWER10_CORE: Final = CoreModel(products=4, loads=2, latency=6, width=_IN_FLIGHT, costs=_COSTS, limits=_POWER10_LIMITS)
+POWER10_CORE: Final = CoreModel(
+    fmas_per_cycle=4, loads_per_cycle=2, fma_latency=6, issue_width=_IN_FLIGHT, costs=_COSTS, limits=_POWER10_LIMITS
+)
 
 PROCESSORS: Final = {
     "pwr8": Processor(POWER8),

@@ -13,7 +13,7 @@ from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.power import TRIPLES
 from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
-from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
 from tlx.target.target import Detection, Target
 
@@ -84,7 +84,7 @@ _vmsummbm: Final = partial(_multiply_sum, "vmsummbm", _BYTES)
 
 def _dot(lhs: tuple[str, Sign], rhs: tuple[str, Sign], width: int, emit: DotEmitter) -> Dot:
     """A dot product to i32, which cannot use all registers."""
-    return Dot(lhs, rhs, "i32", width, "altivec", emit, temporaries=_REGISTERS - _VMX_REGISTERS)
+    return Dot(lhs, rhs, "i32", width, "altivec", emit, scratch_registers=_REGISTERS - _VMX_REGISTERS)
 
 
 TARGET: Final = Target(
@@ -97,7 +97,7 @@ TARGET: Final = Target(
     dots=(
         _dot(("i8", "u"), ("i8", "u"), 4, partial(_multiply_sum, "vmsumubm", _BYTES)),
         _dot(("i8", "s"), ("i8", "u"), 4, _vmsummbm),
-        _dot(("i8", "u"), ("i8", "s"), 4, swapped(_vmsummbm)),
+        _dot(("i8", "u"), ("i8", "s"), 4, with_swapped_operands(_vmsummbm)),
         _dot(("i16", "s"), ("i16", "s"), 2, partial(_multiply_sum, "vmsumshm", _HALFWORDS)),
     ),
     instructions=VectorInstructions(has_fma=True, has_rounding=True),

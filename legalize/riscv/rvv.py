@@ -33,7 +33,7 @@ from tlx.legalize.riscv.host import detect_features
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
-from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
 from tlx.target.machines import Processor, VectorLengths
 from tlx.target.target import Detection, Target
@@ -91,10 +91,12 @@ _X280: Final = Processor(
     (*_BASE, "zvl512b", _HALF, _HALF_ARITHMETIC),
     vector_bytes=64,
     caches=Caches(l1=32 << 10, l2=256 << 10, l3=2 << 20),
-    core=CoreModel(products=0.5, loads=0.5, latency=8, width=2),
+    core=CoreModel(fmas_per_cycle=0.5, loads_per_cycle=0.5, fma_latency=8, issue_width=2),
 )
 """SiFive Intelligence X280: registers of 512 bits, data paths of 256 (LLVM, RISCVSchedSiFive7.td)."""
-_P670: Final = Processor((*_BASE, "zvl128b"), core=CoreModel(products=2, loads=1, latency=5, width=4))
+_P670: Final = Processor(
+    (*_BASE, "zvl128b"), core=CoreModel(fmas_per_cycle=2, loads_per_cycle=1, fma_latency=5, issue_width=4)
+)
 """SiFive P670: two vector pipes of 128 bits (LLVM, RISCVSchedSiFiveP600.td)."""
 _X60: Final = Processor((*_BASE, "zvl256b", _HALF, _HALF_ARITHMETIC), vector_bytes=32)
 """SpacemiT X60."""
@@ -114,12 +116,12 @@ TARGET: Final = _of_length(
             Dot(("i8", "s"), ("i8", "s"), "i32", 4, _VQDOT, partial(_vqdot, "vqdot"), cycles=1),
             Dot(("i8", "u"), ("i8", "u"), "i32", 4, _VQDOT, partial(_vqdot, "vqdotu"), cycles=1),
             Dot(("i8", "s"), ("i8", "u"), "i32", 4, _VQDOT, _vqdotsu, cycles=1),
-            Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, swapped(_vqdotsu), cycles=1),
+            Dot(("i8", "u"), ("i8", "s"), "i32", 4, _VQDOT, with_swapped_operands(_vqdotsu), cycles=1),
         ),
         instructions=VectorInstructions(has_fma=True, has_rounding=True),
         narrow_floats=NarrowFloats(half_conversions=HalfConversions(_HALF), half_arithmetic=_HALF_ARITHMETIC),
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
-        core=CoreModel(products=1, loads=1, latency=5, width=2),
+        core=CoreModel(fmas_per_cycle=1, loads_per_cycle=1, fma_latency=5, issue_width=2),
         cpus={"sifive-x280": _X280, "sifive-p670": _P670, "spacemit-x60": _X60},
         detection=Detection(find_features=detect_features, emit=DETECT),
     )

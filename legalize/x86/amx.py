@@ -38,7 +38,7 @@ from tlx.legalize.x86.tile_registers import TILES, number_tiles
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixEmulation, MatrixTiming, MatrixUnit, SplitCosts, TileKind
+from tlx.target.matrix_unit import Fp16SplitCosts, MatrixEmulation, MatrixUnit, MatrixUnitCosts, TileKind
 
 if TYPE_CHECKING:  # finding this machine's target needs no code that writes IR
     from tlx.ir.builder import Builder
@@ -135,7 +135,7 @@ def tile_shapes(function: Function) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in calls)
 
 
-class TileEmitter:
+class AmxTiles:
     """Instructions on whole tiles, as `tlx.target.matrix_unit.TileOperations` describes them.
 
     Between blocks, emulated tiles are vectors of words.
@@ -287,24 +287,24 @@ _DOTS: Final = (
     *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8") for lhs in ("s", "u") for rhs in ("s", "u")),
 )
 
-HALF_SPLIT: Final = SplitCosts(cycles=0.5, lead=0.6, depth=1024)
+HALF_SPLIT: Final = Fp16SplitCosts(element_cycles=0.5, max_vector_share=0.6, max_k=1024)
 
-AMX_TIMING: Final = MatrixTiming(
-    configuration=225,
-    load=(10.0, 26.0, 34.0, 88.0),
-    load_bypassing_l1=(22.0, 28.0),
-    store=(10.0, 44.0, 60.0),
-    crossing=1.3,
-    packed_row=(2.5, 5.0, 12.0),
-    transposed_row=(12.0, 20.0, 20.0),
-    masked_row=2.0,
-    epilogue_row=1,
-    vectors_lead=(0.8, 0.6),
-    copy_uses=4,
-    few_steps=4,
-    split=HALF_SPLIT,
-    crossing_load=20,
-    scattered_load=6,
+AMX_TIMING: Final = MatrixUnitCosts(
+    configure_cycles=225,
+    load_cycles=(10.0, 26.0, 34.0, 88.0),
+    l1_bypassing_load_cycles=(22.0, 28.0),
+    store_cycles=(10.0, 44.0, 60.0),
+    line_crossing_store_factor=1.3,
+    packed_row_cycles=(2.5, 5.0, 12.0),
+    transposed_row_cycles=(12.0, 20.0, 20.0),
+    masked_row_cycles=2.0,
+    epilogue_row_cycles=1,
+    vector_speedups=(0.8, 0.6),
+    min_copy_uses=4,
+    max_exposed_epilogue_steps=4,
+    fp16_split=HALF_SPLIT,
+    line_crossing_load_cycles=20,
+    scattered_load_cycles=6,
 )
 """Measured on Sapphire Rapids, one core, in cycles: LDTILECFG 249; four loads and four products 65 from the first-level
 cache, 88 to 98 from the second, 164 beyond 512 KB of 4 KB pages; a tile store 21 (48 across lines); a row packed 2.5 to
@@ -332,8 +332,8 @@ TARGET: Final = replace(
                 may_have_fewer_rows=True,
             ),
         ),
-        operations=TileEmitter,
-        timing=AMX_TIMING,
+        operations=AmxTiles,
+        costs=AMX_TIMING,
         tile_shapes=tile_shapes,
         emulation=MatrixEmulation(
             llvm_options=("-enable-x86-scalar-amx",),

@@ -31,7 +31,7 @@ from tlx.target.costs.core import CoreModel
 from tlx.target.costs.limits import KernelLimits, KLoopLimits
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
-from tlx.target.instructions.dots import Dot, WideningLoads, swapped
+from tlx.target.instructions.dots import Dot, WideningLoads, with_swapped_operands
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 from tlx.target.target import Detection, Target
 
@@ -72,7 +72,7 @@ _NE_CONVERT: Final = WideningLoads(
     lanes=(4, 8),
 )
 
-CORE: Final = CoreModel(latency=5, limits=KernelLimits(k_loop=KLoopLimits(min_unroll=4)))
+CORE: Final = CoreModel(fma_latency=5, limits=KernelLimits(k_loop=KLoopLimits(min_unroll=4)))
 
 TARGET: Final = Target(
     name="avx2",
@@ -85,14 +85,14 @@ TARGET: Final = Target(
     registers=16,
     dots=(
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnni", partial(_dot, "avx512.vpdpbusd")),
-        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", swapped(partial(_dot, "avx512.vpdpbusd"))),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", with_swapped_operands(partial(_dot, "avx512.vpdpbusd"))),
         Dot(("i8", "s"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbssd")),
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbsud")),
-        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", swapped(partial(_dot, "avx2.vpdpbsud"))),
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", with_swapped_operands(partial(_dot, "avx2.vpdpbsud"))),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbuud")),
         Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, widening_loads=_NE_CONVERT, cycles=1.0),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
-        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
+        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, scratch_registers=1),
     ),
     instructions=VectorInstructions(has_fma=True, has_rounding=True, masked_bits=(32, 64), opaque_constraint="x"),
     narrow_floats=NarrowFloats(converts_half=True),

@@ -20,9 +20,9 @@ from tlx.legalize.x86.host import detect_features
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.kernels import KernelCosts, RegisterTileCosts
 from tlx.target.costs.memory import Caches
-from tlx.target.instructions.dots import Dot, swapped
+from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.functions import FloatInstructions
-from tlx.target.instructions.vectors import NarrowFloats, PairRounding, Permutes, VectorInstructions
+from tlx.target.instructions.vectors import NarrowFloats, PairRounding, PermuteInstructions, VectorInstructions
 from tlx.target.target import Detection, Target
 
 if TYPE_CHECKING:
@@ -159,14 +159,14 @@ def vpermi2(b: Builder, first: Value, second: Value, order: Value, name: str) ->
 
 
 _CONSTRAINT: Final = "v"
-PERMUTES: Final = Permutes(
+PERMUTES: Final = PermuteInstructions(
     64,
     MappingProxyType({8: "avx512vbmi", 16: "avx512bw", 32: "avx512f", 64: "avx512f"}),
-    one=vperm,
-    two=vpermi2,
-    pairs=(FLOAT, DOUBLE),
-    constraint=_CONSTRAINT,
-    opaque=(8, 16),
+    permute=vperm,
+    permute_two=vpermi2,
+    permute_two_types=(FLOAT, DOUBLE),
+    opaque_constraint=_CONSTRAINT,
+    opaque_bits=(8, 16),
 )
 
 
@@ -186,11 +186,11 @@ TARGET: Final = Target(
     registers=32,
     core=CoreModel(costs=KernelCosts(register_tile=RegisterTileCosts(tile_kind_share=0.003))),
     dots=(
-        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", vdpbf16ps, slower=_SLOW),
+        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", vdpbf16ps, slower_with=_SLOW),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avx512vnni", vpdpbusd),
-        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avx512vnni", swapped(vpdpbusd)),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avx512vnni", with_swapped_operands(vpdpbusd)),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512vnni", vpdpwssd),
-        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
+        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, scratch_registers=1),
     ),
     instructions=VectorInstructions(
         has_fma=True,

@@ -47,7 +47,7 @@ Dot = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(eq=False)
-class _Registers:
+class _TileRegisters:
     """The tile registers of a machine: rows and row bytes of each, and its contents."""
 
     shapes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -65,12 +65,12 @@ class _Registers:
         return rows, row_bytes
 
 
-_REGISTERS: Final[WeakKeyDictionary[MachineContext, _Registers]] = WeakKeyDictionary()
+_REGISTERS: Final[WeakKeyDictionary[MachineContext, _TileRegisters]] = WeakKeyDictionary()
 
 
-def _registers(site: CallSite) -> _Registers:
+def _registers(site: CallSite) -> _TileRegisters:
     """The registers of the machine that a call runs on."""
-    return _REGISTERS.setdefault(site.context, _Registers())
+    return _REGISTERS.setdefault(site.context, _TileRegisters())
 
 
 def check_shape(rows: int, row_bytes: int) -> None:

@@ -2,7 +2,7 @@
 
 A comment before a fenced block says what the block is:
 
-    <!-- file NAME -->              its text is written to a file of that name
+    <!-- file NAME -->              its text is written to a file of that name; `pyproject.toml` installs the folder
     <!-- run -->                    a console block: each `$ command` prints what stands below it
     <!-- output of COMMAND -->      it is what the command prints
     <!-- run, needs clang-19 -->    as above, where there is such a tool or Python package
@@ -68,6 +68,8 @@ class Block:
         what = self.mark.partition(", needs ")[0]
         if what.startswith("file "):
             (box / what.removeprefix("file ")).write_text(self.text, encoding="utf-8")
+            if what == "file pyproject.toml":
+                announce(box, box / ".packages")
             return self.text
         if what.startswith("output of "):
             return _printed(what.removeprefix("output of "), box)

@@ -24,14 +24,14 @@ def compile_for_emulator(source: Any, target: Any = "", **settings: Any) -> Any:
     """`tensor_language.compile` for the emulator, whatever the target is."""
     emulated = EmulatedDevice("")
     settings.pop("threads", None)
-    return _compile(source, with_grids(device=lambda: emulated), **settings)
+    return _compile(source, with_grids(find_device=lambda: emulated), **settings)
 
 
 def compile_graph_for_emulator(graph: Graph, target: Any = "", **settings: Any) -> GraphFunction:  # noqa: ARG001
     """`Graph.compile` for the emulator, whatever the target is."""
     emulated = EmulatedDevice("")
     settings.pop("threads", None)
-    return _compile_graph(graph, with_grids(device=lambda: emulated), **settings)
+    return _compile_graph(graph, with_grids(find_device=lambda: emulated), **settings)
 
 
 def recorded(lowered: str, emulated: Any, opt_level: int) -> bytes:

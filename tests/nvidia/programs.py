@@ -105,7 +105,7 @@ def run_emulated(
 ) -> list[Any]:
     """The arguments of a program after it has run on the emulator, and its assembly compiled."""
     device = EmulatedDevice(lowered(text, processor, float_products, fp8_products, **changes), processor, seed)
-    target = with_grids(device=lambda: device, **changes)
+    target = with_grids(find_device=lambda: device, **changes)
     tlx.compile(text, target, float_products=float_products, fp8_products=fp8_products)[entry](*arguments)
     return list(arguments)
 

@@ -89,7 +89,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     emulated = EmulatedDevice("")
 
     def measure(work: Workload, *peers: NumpyPeer) -> Any:
-        return DeviceBench(with_grids(device=lambda: emulated), peers, 1, 0.0).measure(work)
+        return DeviceBench(with_grids(find_device=lambda: emulated), peers, 1, 0.0).measure(work)
 
     return measure
 

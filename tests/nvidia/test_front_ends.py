@@ -31,7 +31,7 @@ def new_target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         pytest.skip("the emulator needs a C compiler")
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
-    return lambda: with_grids(device=lambda: emulated)
+    return lambda: with_grids(find_device=lambda: emulated)
 
 
 def test_weights_and_results_of_a_graph_stay_on_the_device(new_target: Callable[[], Target]) -> None:
@@ -91,7 +91,7 @@ def test_calls_of_jax_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
-    target, x = with_grids(device=lambda: emulated), normal((8, 32), np.float32)
+    target, x = with_grids(find_device=lambda: emulated), normal((8, 32), np.float32)
 
     def twice(x: Any) -> Any:
         return x + x
@@ -113,7 +113,7 @@ def test_runs_of_onnx_take_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
     w = normal((32, 16), np.float32)
-    session = tlx.onnx.InferenceSession(product_model(w), target=with_grids(device=lambda: emulated))
+    session = tlx.onnx.InferenceSession(product_model(w), target=with_grids(find_device=lambda: emulated))
     x = normal((8, 32), np.float32, 1)
     on_device = OwnedArray(emulated.codes[-1], x.shape, x.dtype, 7)
     on_device.fill(x)
@@ -239,7 +239,10 @@ def test_calls_run_between_events(monkeypatch: pytest.MonkeyPatch, called: Calla
     on_emulator.on_emulator(monkeypatch)
     monkeypatch.setattr(runtime, "compile", compiled)
     emulated = EmulatedDevice("")
-    call, x = called(np.eye(16, dtype=np.float32), with_grids(device=lambda: emulated)), integers((8, 16), np.float32)
+    call, x = (
+        called(np.eye(16, dtype=np.float32), with_grids(find_device=lambda: emulated)),
+        integers((8, 16), np.float32),
+    )
     np.testing.assert_array_equal(call(x, stream=4, wait_for=[7, 8], record=SimpleNamespace(ptr=9)), x)
     assert emulated.codes[-1].events == ["wait for 7 in 4", "wait for 8 in 4", "record 9 in 4"]
     with pytest.raises(ArgumentError, match=r"record: expected the driver's handle.*, got str 'soon'"):
@@ -263,7 +266,7 @@ def test_code_for_a_cpu_refuses_arrays_of_a_device(called: Callable[..., Any]) -
 def test_streams_are_handles_or_objects_of_other_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
-    call = called_as_a_graph(np.eye(16, dtype=np.float32), with_grids(device=lambda: emulated))
+    call = called_as_a_graph(np.eye(16, dtype=np.float32), with_grids(find_device=lambda: emulated))
     x = normal((8, 16), np.float32)
     for stream in (
         4,
@@ -283,7 +286,7 @@ def test_results_keep_the_stream_in_which_they_are_freed(monkeypatch: pytest.Mon
     """CuPy, for one, destroys a stream with its object."""
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
-    call = called_as_a_graph(np.eye(16, dtype=np.float32), with_grids(device=lambda: emulated))
+    call = called_as_a_graph(np.eye(16, dtype=np.float32), with_grids(find_device=lambda: emulated))
     x = OwnedArray(emulated.codes[-1], (8, 16), np.dtype(np.float32))
     x.fill(np.ones((8, 16), np.float32))
     stream = Stream(4)

@@ -17,7 +17,7 @@ from typing import Any, Final, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.diagnostics import TlxError, UsageError, counted
 from tlx.intrinsics.numpy_types import Array, memory_dtype, small_float_of
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
@@ -90,7 +90,7 @@ FitCheck = tuple[frozenset[np.dtype[Any]] | None, int, int, int]
 _NEVER: Final[FitCheck] = (None, 0, -1, 1)
 
 
-def fit_check(parameter: Parameter) -> FitCheck:
+def fit_check(parameter: CallParameter) -> FitCheck:
     """The properties of arrays that the fast path accepts; none fit parameters that are passed by value."""
     if not isinstance(parameter.type, PointerType):
         return _NEVER
@@ -101,14 +101,14 @@ def fit_check(parameter: Parameter) -> FitCheck:
     return dtypes, _minimum_bytes(parameter), flags, parameter.align
 
 
-def _minimum_bytes(parameter: Parameter) -> int:
+def _minimum_bytes(parameter: CallParameter) -> int:
     """Minimum size of an array in bytes."""
     dtype = None if parameter.element is None else memory_dtype(parameter.element)
     accessed = (parameter.count or 0) * dtype.itemsize if dtype is not None else 0
     return max(accessed, parameter.size)
 
 
-def checked_argument(index: int, parameter: Parameter, value: Any) -> Any:
+def checked_argument(index: int, parameter: CallParameter, value: Any) -> Any:
     """The argument as it is passed: a number, or an array whose address is passed.
 
     Args:
@@ -130,7 +130,7 @@ def checked_argument(index: int, parameter: Parameter, value: Any) -> Any:
     return number if passed_by_value(type_) else np.array([number], dtype=memory_dtype(type_))
 
 
-def checked_array(index: int, parameter: Parameter, value: Any) -> Array:
+def checked_array(index: int, parameter: CallParameter, value: Any) -> Array:
     """The array that a pointer takes, or a copy where the function's memory has another alignment or size.
 
     Raises:
@@ -159,7 +159,7 @@ def checked_array(index: int, parameter: Parameter, value: Any) -> Array:
     return array
 
 
-def _copy(array: Array, size: int, parameter: Parameter) -> Array:
+def _copy(array: Array, size: int, parameter: CallParameter) -> Array:
     """The first bytes of an array, aligned and padded like the type of a `byval` or `sret` parameter.
 
     Machine code assumes that such memory is aligned, while numpy guarantees 16 bytes at most. The callee's own copy of
@@ -177,7 +177,7 @@ def array_bytes(array: Array) -> Array:
     return np.asarray(array).reshape(-1).view(np.uint8)
 
 
-def _vector(index: int, parameter: Parameter, type_: VectorType, value: Any) -> Array:
+def _vector(index: int, parameter: CallParameter, type_: VectorType, value: Any) -> Array:
     dtype = memory_dtype(type_.element)
     expected = f"{type_.count} elements of {dtype}"
     array = as_array(value)
@@ -191,7 +191,7 @@ def _vector(index: int, parameter: Parameter, type_: VectorType, value: Any) -> 
     return np.require(np.ascontiguousarray(array), requirements="A")
 
 
-def _integer(index: int, parameter: Parameter, type_: IntType, value: Any) -> int:
+def _integer(index: int, parameter: CallParameter, type_: IntType, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -201,7 +201,7 @@ def _integer(index: int, parameter: Parameter, type_: IntType, value: Any) -> in
     return number
 
 
-def _float(index: int, parameter: Parameter, value: Any) -> float:
+def _float(index: int, parameter: CallParameter, value: Any) -> float:
     if isinstance(value, SupportsFloat | SupportsIndex) and as_array(value) is None:
         return float(value)
     raise _error(index, parameter, f"a number for {parameter.type}", _described(value))
@@ -225,7 +225,7 @@ def _dtypes(element: Type) -> frozenset[np.dtype[Any]] | None:
     return frozenset(np.dtype(f"{kind}{dtype.itemsize}") for kind in ("iub" if dtype.itemsize == 1 else "iu"))
 
 
-def _expected(parameter: Parameter) -> str:
+def _expected(parameter: CallParameter) -> str:
     if parameter.element is None:
         return "elements"
     name = "bfloat16" if str(parameter.element) == "bfloat" else memory_dtype(parameter.element)
@@ -249,7 +249,7 @@ def as_array(value: object) -> Array | None:
     return cast("Array", value) if isinstance(value, np.ndarray) else None
 
 
-def _error(index: int, parameter: Parameter, expected: str, got: str) -> ArgumentError:
+def _error(index: int, parameter: CallParameter, expected: str, got: str) -> ArgumentError:
     return ArgumentError(f"argument {index} ({parameter.name}): expected {expected}, got {got}")
 
 

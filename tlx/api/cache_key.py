@@ -4,7 +4,7 @@
     options            all of the lowering, by value; the level of LLVM's optimiser; what is emitted
     target             by name where that determines it together with TLX and the machine, else by value
     knobs              those of the command line, of knobs files, of the tuning database
-    TLX                its version, size and modification time of its files; the same for other packages of targets
+    TLX                its version, size and modification time of its files; also of packages with targets or front ends
     LLVM               the file of its library
     machine            its architecture, processors, features and caches: `tlx.target.system.machine_facts`
 
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.lower.knobs import DescribedKnobSource, FirstKnobSource, KnobSource, no_knobs
 from tlx.lower.options import Options
-from tlx.target.discovery import target_entry_points
+from tlx.target.discovery import FRONT_END_GROUP, TARGET_GROUP, load_entry_point, provided_entry_points
 from tlx.target.system import machine_facts
 
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ def cache_key(text: bytes, target: Target | str, options: Options, others: Mappi
                 described.add(option.name, getattr(options, option.name))
         for name, value in others.items():
             described.add(name, value)
+        for entry in provided_entry_points(FRONT_END_GROUP):
+            load_entry_point(entry, "front end")
+            described.add(f"front end {entry.name}", entry.value)
+            described.packages.add(entry.module.partition(".")[0])
         parts = [*described.lines, *_environment(described.packages)]
     except UncacheableError:
         return None
@@ -79,7 +83,7 @@ def cache_key(text: bytes, target: Target | str, options: Options, others: Mappi
 
 def is_determined_by_name(target: Target | str) -> bool:
     """Whether the key describes a target by its name, which TLX and the machine give its value."""
-    return isinstance(target, str) and machine_facts() is not None and not target_entry_points()
+    return isinstance(target, str) and machine_facts() is not None and not provided_entry_points(TARGET_GROUP)
 
 
 def _value(target: Target | str) -> Target:

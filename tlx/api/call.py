@@ -28,7 +28,7 @@ from tlx.api.arguments import (
     passed_by_value,
     result_ctype,
 )
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.diagnostics import counted
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.prepared import BLOCK_ALIGN, CONSTANT
@@ -206,7 +206,7 @@ class PreparableFunction(CompiledFunction):
         self._preparation = preparation
         sizes = dict(zip(preparation.numbers, preparation.sizes, strict=True))
         parameters = tuple(
-            Parameter(p.name, p.type, size=sizes[n], align=BLOCK_ALIGN) if n in sizes else p
+            CallParameter(p.name, p.type, size=sizes[n], align=BLOCK_ALIGN) if n in sizes else p
             for n, p in enumerate(prototype.parameters)
         )
         self._on_blocks = CompiledFunction(
@@ -244,7 +244,7 @@ class PreparableFunction(CompiledFunction):
         return PreparedFunction(self, self._by_number(arrays, named))
 
     @property
-    def _constant(self) -> list[Parameter]:
+    def _constant(self) -> list[CallParameter]:
         return [self.prototype.parameters[number] for number in self._preparation.numbers]
 
     def _by_number(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:

@@ -19,7 +19,7 @@ from tlx.api.arguments import ArgumentError, checked_argument, empty_result
 from tlx.api.compiler import FunctionNamespace
 from tlx.api.files import FORMAT_BY_NAME
 from tlx.api.lowering import Compilation, LoweredSource, SourceInput, lower_source, refused_functions
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.api.wrappers import quoted_name, slot_wrapper_definition
 from tlx.diagnostics import UsageError, counted
 from tlx.intrinsics.numpy_types import memory_dtype
@@ -151,7 +151,7 @@ class EmulatedFunction:
         return bool(result[0] & 1) if self.prototype.result == I1 else result[0].item()
 
 
-def _in_memory(checked: Any, parameter: Parameter, value: Any) -> Array:
+def _in_memory(checked: Any, parameter: CallParameter, value: Any) -> Array:
     """A checked argument as an array with the elements of what was passed, whose bytes the machine may order otherwise.
 
     A number becomes an array of one element.
@@ -281,6 +281,6 @@ def _preparation(table: _Table, lowered: LoweredSource, prototype: Prototype) ->
     """What prepares a function's constant arguments."""
     numbers = tuple(n for n, p in enumerate(prototype.parameters) if p.is_constant)
     sizes = lowered.blocks[prototype.name]
-    parameters = tuple(Parameter(f"%{n}", PTR) for n in range(2 * len(numbers)))
+    parameters = tuple(CallParameter(f"%{n}", PTR) for n in range(2 * len(numbers)))
     function = table.add(Prototype(preparation_name(prototype.name), VOID, parameters))
     return _Preparation(function, numbers, sizes)

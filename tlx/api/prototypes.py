@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.api.signatures import Parameter, Prototype, symbol_name
+from tlx.api.signatures import CallParameter, Prototype, symbol_name
 from tlx.ir.abi import MEMORY_ATTRIBUTES, abi_attributes, calling_convention, parse_attributes, pointee_type
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Instruction
@@ -75,10 +75,10 @@ def prototype_of(module: Module, function: Function) -> Prototype:
     )
 
 
-def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Parameter:
+def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> CallParameter:
     name = f"%{argument.name}"
     if not isinstance(argument.type, PointerType):
-        return Parameter(name, argument.type, abi_attributes=abi_attributes(argument.attributes))
+        return CallParameter(name, argument.type, abi_attributes=abi_attributes(argument.attributes))
     own = [access for access in accesses.all if access.root == argument.name]
     pointee, pointee_count = _flat(argument.type.pointee)
     accessed = {access.element for access in own if access.element is not None}
@@ -102,7 +102,7 @@ def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Param
         if passed_element == element:
             counts.append(passed_count)
     element = element if element is not None and is_scalar_number(element) else None
-    return Parameter(
+    return CallParameter(
         name,
         argument.type,
         element,

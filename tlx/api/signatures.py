@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class CallParameter:
     """A parameter of a function.
 
     Attributes:
@@ -61,7 +61,7 @@ class Prototype:
 
     name: str
     result: Type
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CallParameter, ...]
     convention: str = ""
     abi_attributes: str = ""
     variadic: bool = False

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tlx.api.arguments import passed_by_value
-from tlx.api.signatures import Parameter, Prototype, symbol_name
+from tlx.api.signatures import CallParameter, Prototype, symbol_name
 from tlx.ir.module import Module
 from tlx.ir.types import I1, PTR, VOID, FloatType, IntType, PointerType, Type, VectorType, exceeds_abi
 
@@ -33,7 +33,7 @@ def wrapper_names(wrapped: Sequence[str], functions: Collection[str]) -> dict[st
 
 def with_workspace(prototype: Prototype) -> Prototype:
     """The prototype of a lowered function whose caller passes its workspace."""
-    return replace(prototype, parameters=(*prototype.parameters, Parameter("%workspace", PTR)))
+    return replace(prototype, parameters=(*prototype.parameters, CallParameter("%workspace", PTR)))
 
 
 def _is_plain(name: str) -> bool:

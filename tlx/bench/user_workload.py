@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.api import files
 from tlx.api.prototypes import prototypes
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.bench.recognition import RecognisedWorkload, recognise
 from tlx.diagnostics import UsageError
 from tlx.intrinsics.products import axes_of
@@ -127,7 +127,7 @@ def _list_names(prototype: Prototype) -> str:
     return ", ".join(parameter.name.removeprefix("%") for parameter in prototype.parameters) or "none"
 
 
-def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> WorkloadBuffer:
+def _buffer(prototype: Prototype, parameter: CallParameter, text: str | None) -> WorkloadBuffer:
     short = parameter.name.removeprefix("%")
     if text is not None:
         match = _SHAPE.fullmatch(text)
@@ -145,7 +145,7 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Wor
     return WorkloadBuffer(short, element, (parameter.count,), parameter.written)
 
 
-def _check_array(prototype: Prototype, parameter: Parameter, element: Element, count: int, text: str) -> None:
+def _check_array(prototype: Prototype, parameter: CallParameter, element: Element, count: int, text: str) -> None:
     """Refuse an array that is smaller than the function's accesses or has another element type."""
     expected, least = _ELEMENTS.get(str(parameter.element)), parameter.count or 1
     if count < 1 or (expected is not None and (element.llvm != expected.llvm or count < least)):
@@ -153,7 +153,7 @@ def _check_array(prototype: Prototype, parameter: Parameter, element: Element, c
         raise UsageError(f"'{text}' does not fit {parameter.name}: @{prototype.name} needs {needs} there")
 
 
-def _number(prototype: Prototype, parameter: Parameter, text: str | None) -> float:
+def _number(prototype: Prototype, parameter: CallParameter, text: str | None) -> float:
     short = parameter.name.removeprefix("%")
     if text is None:
         raise UsageError(f"@{prototype.name} takes {parameter.type} {parameter.name}; give it with --args={short}=1")

@@ -67,9 +67,9 @@ def _outputs() -> Any:
     """The tensor language's writers, imported by name, as nothing in `tlx` imports a front end."""
     from importlib import import_module
 
-    from tlx.lower.pipeline import FRONT_ENDS
+    from tlx.target.discovery import FRONT_END_GROUP
 
-    return import_module(f"{FRONT_ENDS}.tensor_language.translation")
+    return import_module(f"{FRONT_END_GROUP}.tensor_language.translation")
 
 
 FORMS: Final = ("matrix", "tensor")
@@ -121,9 +121,9 @@ def _front_end() -> Any:
     """The front end of matrices, imported by name."""
     from importlib import import_module
 
-    from tlx.lower.pipeline import FRONT_ENDS
+    from tlx.target.discovery import FRONT_END_GROUP
 
-    return import_module(f"{FRONT_ENDS}.matrix")
+    return import_module(f"{FRONT_END_GROUP}.matrix")
 
 
 @click.command("canonicalise", context_settings={"help_option_names": ["-h", "--help"]})

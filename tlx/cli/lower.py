@@ -153,7 +153,7 @@ def _result(
 def _processor(cpu: str, target: Target) -> str:
     """The processor to compile for; `native` is that of this machine's device."""
     if cpu == "native" and target.grid is not None:
-        return target.grid.device().processor
+        return target.grid.find_device().processor
     return cpu or target.default_cpu
 
 

@@ -29,7 +29,7 @@ from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import Type
 from tlx.ir.values import Local
 from tlx.ir.values import Value as Operand
-from tlx.target.discovery import semantics_modules
+from tlx.target.discovery import SEMANTICS_GROUP, load_entry_point, provided_entry_points, semantics_modules
 
 Frame: TypeAlias = list[Any]
 Step: TypeAlias = Callable[[Frame], None]
@@ -168,8 +168,6 @@ def no_operation(*_args: Any) -> None:
     """The implementation of intrinsics that do nothing here."""
 
 
-_SEMANTICS_GROUP: Final = "tlx.semantics"
-
 AssemblyTable: TypeAlias = Mapping[str, Callable[[Sequence[int]], Sequence[int]]]
 """By instruction: a function from the inputs of its inline assembly to its output registers."""
 
@@ -193,10 +191,8 @@ class TargetSemantics:
 @cache
 def target_semantics() -> TargetSemantics:
     """The instructions of all architectures; their names begin with the architecture, so none clash."""
-    from importlib.metadata import entry_points
-
     loaded: list[TargetSemantics] = [importlib.import_module(name).SEMANTICS for name in semantics_modules()]
-    loaded += [entry.load() for entry in entry_points(group=_SEMANTICS_GROUP)]
+    loaded += [load_entry_point(entry, "semantics") for entry in provided_entry_points(SEMANTICS_GROUP)]
     return TargetSemantics(
         {name: function for semantics in loaded for name, function in semantics.intrinsics.items()},
         {name: shape for semantics in loaded for name, shape in semantics.registers.items()},

@@ -26,7 +26,7 @@ _ITERATIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class AssemblyLoop:
     """A loop of machine code: its lines, from its label to the branch back."""
 
     lines: Sequence[str]
@@ -64,10 +64,10 @@ class Analysis:
     shares: Sequence[float]
 
 
-def main_loops(assembly: str, functions: Sequence[str]) -> dict[str, Loop]:
+def main_loops(assembly: str, functions: Sequence[str]) -> dict[str, AssemblyLoop]:
     """The main loop of each function that has a loop, by the function's name."""
     wanted = set(functions)
-    found: dict[str, Loop] = {}
+    found: dict[str, AssemblyLoop] = {}
     for name, lines in _functions(assembly):
         if name in wanted:
             loops = [loop for loop in _innermost(lines) if len(loop.lines) <= _LONGEST]
@@ -88,7 +88,7 @@ def _functions(assembly: str) -> Iterator[tuple[str, list[str]]]:
     yield name, lines
 
 
-def _innermost(lines: Sequence[str]) -> Iterator[Loop]:
+def _innermost(lines: Sequence[str]) -> Iterator[AssemblyLoop]:
     """The loops that contain no other: from a label to a later branch back to it."""
     places: dict[str, int] = {}
     spans: list[tuple[int, int]] = []
@@ -102,10 +102,10 @@ def _innermost(lines: Sequence[str]) -> Iterator[Loop]:
                 spans.append((places[target], number))
     for start, end in spans:
         if not any((start, end) != other and start <= other[0] and other[1] <= end for other in spans):
-            yield Loop(lines[start : end + 1])
+            yield AssemblyLoop(lines[start : end + 1])
 
 
-def _weight(loop: Loop) -> tuple[int, int]:
+def _weight(loop: AssemblyLoop) -> tuple[int, int]:
     products = sum(bool(_PRODUCT.search(instruction.split()[0])) for instruction in loop.instructions)
     return products, len(loop.instructions)
 
@@ -128,7 +128,7 @@ def likely_processor(target: Target) -> str:
     return max(target.cpus, key=lambda name: len(features.intersection(target.cpus[name].features)), default="")
 
 
-def analyse(mca: str, loop: Loop, triple: str, processor: str, features: str) -> Analysis | None:
+def analyse(mca: str, loop: AssemblyLoop, triple: str, processor: str, features: str) -> Analysis | None:
     """What llvm-mca says about a loop; None if it cannot read the loop.
 
     Args:

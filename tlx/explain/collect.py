@@ -40,7 +40,7 @@ class StageText:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ExplainedKernel:
     """A kernel of the program.
 
     Attributes:
@@ -77,7 +77,7 @@ class Report:
     source: Source
     target: str
     columns: Sequence[StageText]
-    kernels: Sequence[Kernel]
+    kernels: Sequence[ExplainedKernel]
     plans: Mapping[str, MemoryPlan]
     remarks: Sequence[Remark]
     text: str
@@ -90,7 +90,7 @@ class _Recorder:
     source: Source
     written: frozenset[str]
     columns: list[StageText] = field(default_factory=list[StageText])
-    kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
+    kernels: dict[str, ExplainedKernel] = field(default_factory=dict[str, ExplainedKernel])
     plans: dict[str, MemoryPlan] = field(default_factory=dict[str, MemoryPlan])
     origins: Origins | None = None
 
@@ -117,7 +117,7 @@ class _Recorder:
             if isinstance(facts, KernelFacts) and not is_dispatcher:
                 keys = tuple(sorted(origins.functions.get(function.name, ())))
                 calls = executions.get(function.name, 1)
-                self.kernels[function.name] = Kernel(function.name, facts, calls, keys, function.name)
+                self.kernels[function.name] = ExplainedKernel(function.name, facts, calls, keys, function.name)
 
     def _find_homes(self, module: Module) -> None:
         """Where the code of inlined kernels is: the function with most of their lines."""

@@ -12,9 +12,9 @@ from typing import Final
 
 from tlx import __version__
 from tlx.diagnostics import size_text
-from tlx.explain.assembly import Analysis, Loop
+from tlx.explain.assembly import Analysis, AssemblyLoop
 from tlx.explain.charts import Point, Roof, TemporaryBox, memory_chart, roofline_chart
-from tlx.explain.collect import Kernel, Report, StageText
+from tlx.explain.collect import ExplainedKernel, Report, StageText
 from tlx.explain.figures import UNITS, Figures, figures
 from tlx.explain.html import Content, Markup, escape, join, tag
 from tlx.explain.provenance import Keys, Line, Section, line_of
@@ -49,7 +49,7 @@ class MachineCode:
         note: What is missing, and how to get it; empty if nothing is.
     """
 
-    loops: Mapping[str, Loop]
+    loops: Mapping[str, AssemblyLoop]
     analyses: Mapping[str, Analysis]
     note: str = ""
 
@@ -240,7 +240,7 @@ def _kernels(report: Report, code: MachineCode) -> Markup:
     return tag("section", *parts, id="kernels")
 
 
-def _kernel(kernel: Kernel, number: int, report: Report, code: MachineCode) -> Markup:
+def _kernel(kernel: ExplainedKernel, number: int, report: Report, code: MachineCode) -> Markup:
     values = figures(kernel.facts)
     lines = [tag("a", str(key), href=f"#line-{key}") for key in kernel.keys[:12]]
     more = ", ..." if len(kernel.keys) > len(lines) else ""
@@ -267,7 +267,7 @@ def _kernel(kernel: Kernel, number: int, report: Report, code: MachineCode) -> M
     )
 
 
-def _what(kernel: Kernel) -> str:
+def _what(kernel: ExplainedKernel) -> str:
     problem = kernel.facts.problem
     if isinstance(problem, Gemm):
         return problem.title
@@ -278,7 +278,7 @@ def _what(kernel: Kernel) -> str:
     return problem.kernel_name.removeprefix("tlx.").replace(".", " ")
 
 
-def _tree_legend(kernel: Kernel) -> Markup:
+def _tree_legend(kernel: ExplainedKernel) -> Markup:
     is_product = isinstance(kernel.facts.problem, Gemm)
     kinds = [("memory", "operand in memory"), ("operation", "computed on tiles"), ("store", "result in memory")]
     return legend(
@@ -286,13 +286,13 @@ def _tree_legend(kernel: Kernel) -> Markup:
     )
 
 
-def _tile_legend(kernel: Kernel) -> Markup:
+def _tile_legend(kernel: ExplainedKernel) -> Markup:
     if isinstance(kernel.facts.problem, Gemm):
         return legend([("tile", "register tile"), ("block", "cache block"), ("packing", "packed into panels")])
     return legend([("tile", "computed at a time")])
 
 
-def _figures(kernel: Kernel, values: Figures) -> Markup:
+def _figures(kernel: ExplainedKernel, values: Figures) -> Markup:
     rows: list[tuple[str, str]] = []
     recipe = kernel.facts.recipe
     if recipe is not None:
@@ -325,12 +325,12 @@ def _count(number: int) -> str:
     return f"{number:,}".replace(",", "\u202f")
 
 
-def _remarks_of(kernel: Kernel, remarks: Sequence[Remark]) -> list[Remark]:
+def _remarks_of(kernel: ExplainedKernel, remarks: Sequence[Remark]) -> list[Remark]:
     keys = set(kernel.keys)
     return [remark for remark in remarks if remark.span is not None and line_of(remark.span) in keys]
 
 
-def _assembly(kernel: Kernel, code: MachineCode) -> Markup:
+def _assembly(kernel: ExplainedKernel, code: MachineCode) -> Markup:
     loop, analysis = code.loops.get(kernel.home), code.analyses.get(kernel.home)
     if loop is None:
         return Markup()
@@ -416,7 +416,7 @@ def _roofline(report: Report, measured: Measurement | None) -> Markup:
     if not points:
         return tag("section", heading, tag("p", "No kernel has a prediction.", class_="note"), id="roofline")
     target = targets[0]
-    lanes = 2 * target.core.products * target.vector_bytes / 4
+    lanes = 2 * target.core.fmas_per_cycle * target.vector_bytes / 4
     peaks = peaks or {"float multiply-add": lanes}
     roofs = [Roof(f"{name}", peak=peak) for name, peak in sorted(peaks.items(), key=lambda item: item[1])]
     roofs += [

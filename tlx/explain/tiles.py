@@ -28,7 +28,9 @@ def tiles(facts: KernelFacts) -> Markup:
         return _one_matrix(value.rows, value.cols, shape.rows, shape.cols, "tile")
     if isinstance(problem, RowFusion):
         cols = max(part.problem.value.cols for part in problem.parts)
-        return _one_matrix(problem.rows, cols, fused_block_rows(problem, facts.target), cols, "rows of all trees")
+        return _one_matrix(
+            problem.rows, cols, fused_block_rows(problem, facts.target.caches), cols, "rows of all trees"
+        )
     return Markup()
 
 

@@ -28,7 +28,7 @@ _MOST_CHARACTERS: Final = 20
 
 
 @dataclass(eq=False)
-class Node:
+class TreeNode:
     """A node of a drawn tree.
 
     Attributes:
@@ -41,7 +41,7 @@ class Node:
     label: str
     detail: str
     kind: str
-    operands: list[Node] = field(default_factory=list["Node"])
+    operands: list[TreeNode] = field(default_factory=list["TreeNode"])
 
 
 def tree(facts: KernelFacts) -> Markup:
@@ -73,17 +73,17 @@ def tree(facts: KernelFacts) -> Markup:
     return picture(width, height, f"Tree of the kernel: {words}", *edges, *boxes, class_="tree", is_fixed=True)
 
 
-def _centre(node: Node, places: dict[int, tuple[float, float]], width: float) -> float:
+def _centre(node: TreeNode, places: dict[int, tuple[float, float]], width: float) -> float:
     known = [places[id(operand)][0] for operand in node.operands if id(operand) in places]
     return sum(known) / len(known) if known else width / 2
 
 
-def _layers(roots: Sequence[Node]) -> list[list[Node]]:
+def _layers(roots: Sequence[TreeNode]) -> list[list[TreeNode]]:
     """The nodes by their distance from the operands; an operand is right above its first user."""
     depth: dict[int, int] = {}
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, TreeNode] = {}
 
-    def visit(node: Node) -> int:
+    def visit(node: TreeNode) -> int:
         if id(node) not in depth:
             depth[id(node)] = 1 + max((visit(operand) for operand in node.operands), default=-1)
             nodes[id(node)] = node
@@ -96,7 +96,7 @@ def _layers(roots: Sequence[Node]) -> list[list[Node]]:
             if not operand.operands:
                 users = [depth[id(n)] for n in nodes.values() if operand in n.operands]
                 depth[id(operand)] = min(users) - 1
-    layers: list[list[Node]] = [[] for _ in range(max(depth.values()) + 1)]
+    layers: list[list[TreeNode]] = [[] for _ in range(max(depth.values()) + 1)]
     for key, node in nodes.items():
         layers[depth[key]].append(node)
     return [layer for layer in layers if layer]
@@ -121,7 +121,7 @@ def _detour(start: tuple[float, float], end: tuple[float, float], right: float) 
     return tag("path", d=curve, class_="edge")
 
 
-def _box(node: Node, x: float, y: float) -> Markup:
+def _box(node: TreeNode, x: float, y: float) -> Markup:
     width, height = _BOX
     rect = tag("rect", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=7, class_=f"node {node.kind}")
     label = text(x, y - 3 if node.detail else y + 4, _cut(node.label), "label")
@@ -133,87 +133,89 @@ def _cut(words: str) -> str:
     return words if len(words) <= _MOST_CHARACTERS else f"{words[: _MOST_CHARACTERS - 1]}…"
 
 
-def _roots(facts: KernelFacts) -> list[Node]:
+def _roots(facts: KernelFacts) -> list[TreeNode]:
     problem = facts.problem
     if isinstance(problem, Gemm):
         return [_product(problem, facts.recipe)]
     if isinstance(problem, Copy):
         is_turned = problem.source.is_row_major != problem.destination.is_row_major
-        source = Node("load", problem.source.layout, "memory")
-        moved = [Node("transpose", "", "operation", [source])] if is_turned else [source]
-        return [Node("store", problem.destination.layout, "store", moved)]
+        source = TreeNode("load", problem.source.layout, "memory")
+        moved = [TreeNode("transpose", "", "operation", [source])] if is_turned else [source]
+        return [TreeNode("store", problem.destination.layout, "store", moved)]
     if isinstance(problem, LineShuffle):
-        lines = [Node("load", str(line), "memory") for line in problem.lines]
-        return [Node("store", str(problem.destination), "store", [Node("shuffle", "", "operation", lines)])]
+        lines = [TreeNode("load", str(line), "memory") for line in problem.lines]
+        return [TreeNode("store", str(problem.destination), "store", [TreeNode("shuffle", "", "operation", lines)])]
     if isinstance(problem, RowFusion):
         return _fused_rows(problem)
     return [_stored(problem, {})]
 
 
-def _product(gemm: Gemm, recipe: Recipe | None) -> Node:
-    a, b = Node("load A", gemm.a.layout, "memory"), Node("load B", gemm.b.layout, "memory")
+def _product(gemm: Gemm, recipe: Recipe | None) -> TreeNode:
+    a, b = TreeNode("load A", gemm.a.layout, "memory"), TreeNode("load B", gemm.b.layout, "memory")
     terms = f"sum of {len(gemm.term_offsets)}" if len(gemm.term_offsets) > 1 else f"{gemm.m}x{gemm.n}x{gemm.k}"
     operands = [a, b]
     if recipe is not None:
         if recipe.packing.a:
-            operands[0] = Node("pack A", str(recipe.mma.operand_a), "packing", [a])
+            operands[0] = TreeNode("pack A", str(recipe.mma.operand_a), "packing", [a])
         if recipe.packing.prepacked_b:
             b.label, b.detail = "panels of B", "packed before"
         elif recipe.packing.b:
-            operands[1] = Node("pack B", str(recipe.mma.operand_b), "packing", [b])
+            operands[1] = TreeNode("pack B", str(recipe.mma.operand_b), "packing", [b])
     if gemm.acc is not None:
-        operands.append(Node("load sums", gemm.acc.layout, "memory"))
-    value = Node("matmul", terms, "product", operands)
+        operands.append(TreeNode("load sums", gemm.acc.layout, "memory"))
+    value = TreeNode("matmul", terms, "product", operands)
     if gemm.epilogue is not None:
         value = _expression(gemm.epilogue, {}, value)
     if gemm.reduction is not None:
-        value = Node(
+        value = TreeNode(
             f"reduce.{gemm.reduction[0]}", "of rows" if gemm.reduction[1] else "of columns", "reduction", [value]
         )
-    return Node("store C", gemm.c.layout, "store", [value])
+    return TreeNode("store C", gemm.c.layout, "store", [value])
 
 
-def _expression(value: Expression, leaves: dict[tuple[int, MatrixView], Node], product: Node | None = None) -> Node:
+def _expression(
+    value: Expression, leaves: dict[tuple[int, MatrixView], TreeNode], product: TreeNode | None = None
+) -> TreeNode:
     """The nodes of an expression; equal leaves of several expressions are one node."""
-    nodes: list[Node] = []
+    nodes: list[TreeNode] = []
     for node in value.nodes:
         if isinstance(node, MatrixLeaf):
             key = node.pointer, node.view
             if key not in leaves:
-                leaves[key] = Node("load", node.view.layout, "memory")
+                leaves[key] = TreeNode("load", node.view.layout, "memory")
             nodes.append(leaves[key])
         elif isinstance(node, ScalarLeaf):
-            nodes.append(Node("scalar", str(node.element), "number"))
+            nodes.append(TreeNode("scalar", str(node.element), "number"))
         elif isinstance(node, SplatLeaf):
-            nodes.append(Node(str(node.value), str(node.element), "number"))
+            nodes.append(TreeNode(str(node.value), str(node.element), "number"))
         elif isinstance(node, InstructionNode | UnaryNode):
             title = node.operation.title if isinstance(node, InstructionNode) else node.name
             operands = [nodes[number] for number in node.operands]
-            nodes.append(Node(title.removeprefix("llvm."), str(node.element), "operation", operands))
+            nodes.append(TreeNode(title.removeprefix("llvm."), str(node.element), "operation", operands))
         else:
-            nodes.append(product or Node("row of results", str(node.element), "number"))
+            nodes.append(product or TreeNode("row of results", str(node.element), "number"))
     return nodes[-1]
 
 
-def _stored(problem: Elementwise | Reduction, leaves: dict[tuple[int, MatrixView], Node]) -> Node:
+def _stored(problem: Elementwise | Reduction, leaves: dict[tuple[int, MatrixView], TreeNode]) -> TreeNode:
     value = _expression(problem.value, leaves)
     if isinstance(problem, Reduction):
         along = "to one row" if problem.axis == 0 else "to one column"
-        value = Node(f"reduce.{problem.operation}", along, "reduction", [value])
+        value = TreeNode(f"reduce.{problem.operation}", along, "reduction", [value])
         if problem.epilogue is not None:
             value = _expression(problem.epilogue, {}, value)
-    return Node("store", problem.destination.layout, "store", [value])
+    return TreeNode("store", problem.destination.layout, "store", [value])
 
 
-def _fused_rows(problem: RowFusion) -> list[Node]:
+def _fused_rows(problem: RowFusion) -> list[TreeNode]:
     """The trees of a row fusion, joined where one reads what another has written."""
-    results: dict[int, Node] = {}
+    results: dict[int, TreeNode] = {}
     for part in problem.parts:
-        leaves: dict[tuple[int, MatrixView], Node] = {}
+        leaves: dict[tuple[int, MatrixView], TreeNode] = {}
         for leaf in part.problem.value.leaves():
             pointer = part.pointers[1 + leaf.pointer] if 1 + leaf.pointer < len(part.pointers) else -1
             if pointer not in results:
-                results[pointer] = Node("load", leaf.view.layout, "memory")
+                results[pointer] = TreeNode("load", leaf.view.layout, "memory")
             leaves[leaf.pointer, leaf.view] = results[pointer]
         root = _stored(part.problem, leaves)
         if part.pointers[0] in problem.scratch_pointers:
@@ -223,8 +225,8 @@ def _fused_rows(problem: RowFusion) -> list[Node]:
     return [node for node in results.values() if id(node) not in read]
 
 
-def _below(node: Node) -> list[Node]:
-    found: list[Node] = []
+def _below(node: TreeNode) -> list[TreeNode]:
+    found: list[TreeNode] = []
     pending = list(node.operands)
     while pending:
         current = pending.pop()

@@ -24,7 +24,7 @@ import tlx
 from tlx.api.call import CompiledFunction
 from tlx.api.compiler import CompiledModule
 from tlx.api.emulation import EmulatedFunction, EmulatedModule, compile_emulated
-from tlx.api.signatures import Parameter
+from tlx.api.signatures import CallParameter
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
 from tlx.evaluate.teams import ThreadTeam
@@ -431,7 +431,7 @@ def _call_emulated(
             raise MismatchError("running", f"@{function.name} wrote beside {buffer.name}")
 
 
-def _retyped(array: Array, parameter: Parameter) -> Array:
+def _retyped(array: Array, parameter: CallParameter) -> Array:
     """An array reinterpreted as elements of a parameter's type."""
     dtype = None if parameter.element is None else memory_dtype(parameter.element)
     return array if dtype is None or array.nbytes % dtype.itemsize else array.view(dtype)

@@ -27,6 +27,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from json import loads
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, Final, Self
 
 from tlx.fuzz.generation.programs import random_program
@@ -61,15 +62,18 @@ def seed_texts() -> tuple[str, ...]:
     return (*examples, *raised * _FRONT_END_WEIGHT, *(text for text in programs if len(text) < _LONGEST))
 
 
+def _has_examples(front_end: ModuleType) -> bool:
+    return hasattr(front_end, "__path__") and find_spec(f"{front_end.__name__}.examples") is not None
+
+
 @cache
 def front_end_examples() -> tuple[tuple[str, str], ...]:
     """The front ends' examples, each with its file suffix: LLVM assembly, or a language of its own."""
     examples: list[tuple[str, str]] = []
     for front_end in front_ends():
-        name = f"{front_end.__name__}.examples"
-        if not hasattr(front_end, "READ") and find_spec(name) is not None:
+        if not hasattr(front_end, "READ") and _has_examples(front_end):
             suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
-            examples += [(text, suffix) for text in import_module(name).EXAMPLES]
+            examples += [(text, suffix) for text in import_module(f"{front_end.__name__}.examples").EXAMPLES]
     return tuple(examples)
 
 
@@ -78,10 +82,9 @@ def damaged_models() -> tuple[tuple[Callable[[random.Random], bytes], str], ...]
     """For each kind of model file that can be read here, a function that draws a damaged one, and the file suffix."""
     found: list[tuple[Callable[[random.Random], bytes], str]] = []
     for front_end in front_ends():
-        name = f"{front_end.__name__}.examples"
-        if hasattr(front_end, "READ") and find_spec(name) is not None:
+        if hasattr(front_end, "READ") and _has_examples(front_end):
             with contextlib.suppress(ModuleNotFoundError):  # a package that reads them
-                found.append((import_module(name).DAMAGED, front_end.SUFFIXES[0]))
+                found.append((import_module(f"{front_end.__name__}.examples").DAMAGED, front_end.SUFFIXES[0]))
     return tuple(found)
 
 

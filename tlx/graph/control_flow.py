@@ -30,7 +30,7 @@ from tlx.graph.composites import Composites
 from tlx.graph.core import BOOL
 from tlx.graph.indexing import stored_type
 from tlx.graph.reductions import neutral_element
-from tlx.graph.value import Memory, Operand, Value
+from tlx.graph.value import GraphMemory, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir import values as ir
@@ -97,7 +97,7 @@ class _Snapshot:
 
     tokens: dict[tuple[str, int, View], ir.Local]
     vectors: dict[tuple[str, int, View, tuple[int, ...]], ir.Value]
-    writes: dict[Memory, list[Instruction | Block]]
+    writes: dict[GraphMemory, list[Instruction | Block]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,7 +141,7 @@ class _BranchEnd:
     snapshot: _Snapshot
 
 
-class ControlFlow(Composites):
+class ControlFlowMethods(Composites):
     """Loops, conditionals, switches, and cumulative operations."""
 
     def while_loop(

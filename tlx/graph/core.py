@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn, cast
 import numpy as np
 
 from tlx.diagnostics import Source, UsageError, python_call
-from tlx.graph.value import Buffer, DType, Memory, Operand, Operations, Value
+from tlx.graph.value import Buffer, DType, GraphMemory, Operand, Operations, Value
 from tlx.graph.view import View, place
 from tlx.intrinsics.numpy_types import is_float, named_dtype, small_float_of, type_of
 from tlx.intrinsics.tensor_type import TensorType
@@ -65,7 +65,7 @@ class _GraphBuilder(TensorBuilder):
         return instruction
 
 
-class Core:
+class GraphBase:
     """Base of the graph: one function under construction."""
 
     def __init__(self, name: str) -> None:
@@ -78,7 +78,7 @@ class Core:
         self._vectors: dict[tuple[str, int, View, tuple[int, ...]], ir.Value] = {}
         self._hoists: dict[tuple[str, View], Value] = {}  # vectors that loops read, in memory
         self._region = self._regions = 0
-        self._memories: list[Memory] = []
+        self._memories: list[GraphMemory] = []
         self._functions: set[str] = set()  # functions of TLX that the module has
         self._closed: set[str] = set()  # names of what ended bodies of loops and branches define
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.graph.core import BOOL, Core, listed
+from tlx.graph.core import BOOL, GraphBase, listed
 from tlx.graph.value import DType, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import is_float, small_float_of, type_of
@@ -57,7 +57,7 @@ RELATIONS: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "o
 """The relations of `Graph.compare`, and how LLVM calls them for floats."""
 
 
-class Elementwise(Core):
+class ElementwiseMethods(GraphBase):
     """Operations that compute each element from the elements at the same place."""
 
     def binary(self, name: str, x: Operand, y: Operand) -> Value:

@@ -16,7 +16,7 @@ from tlx.api.device.streams import CallOrder, check_host_order, stream_handle
 from tlx.diagnostics import counted
 from tlx.graph.algorithms.linear_algebra import LinearAlgebra
 from tlx.graph.core import FLOAT32, listed
-from tlx.graph.value import Buffer, DType, Memory, Operand, Value
+from tlx.graph.value import Buffer, DType, GraphMemory, Operand, Value
 from tlx.graph.view import View
 from tlx.ir.functions import Argument
 from tlx.ir.module import Module
@@ -333,7 +333,7 @@ class Graph(LinearAlgebra):
         self._inputs.append(declared)
         if not declared.is_donated:
             return self._in_memory(Argument(PTR, _READ, declared.name).value, declared.shape, declared.dtype)
-        self._memories.append(Memory(0))
+        self._memories.append(GraphMemory(0))
         pointer = Argument(PTR, _WRITTEN, declared.name).value
         return self._make(declared.dtype, View.dense(declared.shape), Buffer(pointer, 0, self._memories[-1]))
 

@@ -14,7 +14,7 @@ import numpy as np
 from tlx.graph.core import BOOL, listed
 from tlx.graph.reductions import Reductions
 from tlx.graph.shapes import MOST_SLICES
-from tlx.graph.value import Buffer, DType, Memory, Operand, Value
+from tlx.graph.value import Buffer, DType, GraphMemory, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
 from tlx.ir import values as ir
@@ -299,7 +299,7 @@ class Indexing(Reductions):
         """Memory for a row-major tensor, allocated where the function begins."""
         view = View.dense(shape)
         buffer = self._buffers.new(stored_type(dtype), view.count, "buffer")
-        self._memories.append(Memory(self._region))
+        self._memories.append(GraphMemory(self._region))
         return self._make(dtype, view, Buffer(buffer.pointer, 0, self._memories[-1]))
 
     def _replace_buffer(self, buffer: ir.Local, pointer: ir.Value, type_: Type, offset: int = 0) -> None:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Final, SupportsIndex, cast
 
-from tlx.graph.core import Core, listed
+from tlx.graph.core import GraphBase, listed
 from tlx.graph.value import Index, Operand, Value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import type_of
@@ -17,7 +17,7 @@ MOST_SLICES: Final = 16
 """The largest extent of a dimension that is reversed slice by slice."""
 
 
-class Shapes(Core):
+class Shapes(GraphBase):
     """Transposes, reshapes, broadcasts, slices, pads and concatenations."""
 
     def transpose(self, x: Operand, dimensions: Sequence[int] | None = None) -> Value:

@@ -20,7 +20,7 @@ Index: TypeAlias = "int | slice | Any | None"
 
 
 @dataclass(eq=False, slots=True)
-class Memory:
+class GraphMemory:
     """Memory that the graph writes; each write makes a new version of it.
 
     Attributes:
@@ -46,7 +46,7 @@ class Buffer:
 
     operand: ir.Value
     count: int
-    memory: Memory | None = None
+    memory: GraphMemory | None = None
     version: int = 0
 
     @property

@@ -43,12 +43,13 @@ from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
 from tlx.target.costs.blocks import BlockCosts
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel
-from tlx.target.matrix_unit import MatrixTiming, TileKind
+from tlx.target.costs.memory import Caches, MemoryModel
+from tlx.target.matrix_unit import MatrixUnitCosts, TileKind
 from tlx.target.target import Target
 
 _WORD_BITS: Final = 32
 _ALL: Final = 1 << 30
-_L2: Final = 1  # index of the second-level cache in `MatrixTiming.load`
+_L2: Final = 1  # index of the second-level cache in `MatrixUnitCosts.load_cycles`
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,12 @@ class ComputeUnit:
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
         """The fastest unit of a target that multiplies elements of two types and accumulates in a third."""
-        lanes = sum_lanes(target, element)
+        lanes = sum_lanes(target.vector_bytes, element)
         permutes = permutes_copies(target, lhs)
         types = str(lhs), str(rhs)
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
-        dot_share = min((d.cycles / d.width * target.core.products for d in on_vectors), default=1.0)
+        dot_share = min((d.cycles / d.width * target.core.fmas_per_cycle for d in on_vectors), default=1.0)
         vectors = cls(target, lanes, permutes=permutes, dot_share=dot_share)
         dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
         if target.matrix is None or not dots:
@@ -108,12 +109,12 @@ class ComputeUnit:
     @property
     def costs(self) -> BlockCosts:
         """Cycles of the work around products."""
-        return self.target.blocks
+        return self.target.block_costs
 
     @property
-    def timing(self) -> MatrixTiming | None:
+    def matrix_costs(self) -> MatrixUnitCosts | None:
         """The matrix unit's cycles; None for vectors."""
-        return self.target.matrix.timing if self.rows and self.target.matrix is not None else None
+        return self.target.matrix.costs if self.rows and self.target.matrix is not None else None
 
     def has_tiles_for(self, rows: int, columns: int) -> bool:
         """Whether tiles may multiply matrices of these extents; vectors are better for a single row or column."""
@@ -144,10 +145,10 @@ class ComputeUnit:
             packings: How often a matrix unit's kernel packs it: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        timing, kind = self.timing, self.kind
+        timing, kind = self.matrix_costs, self.kind
         if timing is None or kind is None:
             is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
-            sums = (rows if is_near else max(rows, self.costs.min_l2_rows)) * vectors
+            sums = (rows if is_near else max(rows, self.costs.l2_bound_rows)) * vectors
             return port_cycles(self.target.core, sums) * depth
         row_tiles, steps = -(-rows // kind.rows), -(-depth // self.k_step)
         p, q = min(row_tiles, kind.grid[0]), min(vectors, kind.grid[1])
@@ -156,22 +157,24 @@ class ComputeUnit:
             q = vectors
             if columns % kind.columns == 0:
                 lines = tile_k_step(depth, self.k_step, self.k_step // self.groups) * self.groups // self.k_step
-        load, height = timing.load[_L2], rows / row_tiles
+        load, height = timing.load_cycles[_L2], rows / row_tiles
         product = tile_product_cycles((p, q), kind.cycles, load * height / kind.rows, load)
         row_of_b = 1.0  # panels that a kernel packs stay nearer
         if group == 1:
-            row_of_b = packings * (timing.packed_row[_L2] + (timing.masked_row if columns % kind.columns else 0))
+            row_of_b = packings * (
+                timing.packed_row_cycles[_L2] + (timing.masked_row_cycles if columns % kind.columns else 0)
+            )
         return vectors * steps * (row_tiles * product + lines * row_of_b)
 
 
-def sum_lanes(target: Target, element: Type) -> int:
+def sum_lanes(vector_bytes: int, element: Type) -> int:
     """Sums of an element type that a vector register holds: those of narrow types are wide."""
-    return target.vector_bytes * 8 // max(_WORD_BITS, bits_of(element))
+    return vector_bytes * 8 // max(_WORD_BITS, bits_of(element))
 
 
 def permutes_copies(target: Target, element: Type) -> bool:
     """Whether one instruction permutes elements in a register of the size for which copies have their costs."""
-    return target.vector_bytes == target.blocks.register_bytes and target.can_permute(bits_of(element))
+    return target.vector_bytes == target.block_costs.register_bytes and target.can_permute(bits_of(element))
 
 
 def tile_k_step(k: int, most: int, width: int) -> int:
@@ -200,7 +203,7 @@ def tile_product_cycles(grid: tuple[int, int], products: float, load_a: float, l
 
 def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:
     """Cycles of a step along K with these multiply-adds and loads: the bound of the ports and of the sums' chains."""
-    return max(multiplies / core.products, loads / core.loads, core.latency)
+    return max(multiplies / core.fmas_per_cycle, loads / core.loads_per_cycle, core.fma_latency)
 
 
 def tile_step_cycles(
@@ -219,13 +222,13 @@ def tile_step_cycles(
         streams: Whether B comes from the second cache.
         elements: Elements of a row of A that a load brings.
     """
-    multiplies = height * vectors / core.products
+    multiplies = height * vectors / core.fmas_per_cycle
     loaded = height / elements + vectors
-    loads = loaded / core.loads
+    loads = loaded / core.loads_per_cycle
     costs = core.costs
     others = loaded + costs.register_tile.loop_instructions / least_k_unroll(core, ceil(height), is_dot=False)
-    issued = (height * vectors + others) / core.width
-    busy = max((multiplies**3 + loads**3) ** (1 / 3), issued, core.latency)
+    issued = (height * vectors + others) / core.issue_width
+    busy = max((multiplies**3 + loads**3) ** (1 / 3), issued, core.fma_latency)
     return (
         busy
         + costs.register_tile.front_end_cycles * others
@@ -312,11 +315,11 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
-        cycles += _by_columns(shape, core, mr)
+        cycles += _column_access_cycles(shape, core, mr)
         cycles *= 1 + core.costs.register_tile.tile_kind_share * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
         cycles = randomized_cycles(
-            core.costs.seed, cycles * (core.costs.register_tile.full_factor if tight else 1), shape, tile
+            core.costs.decision_seed, cycles * (core.costs.register_tile.spill_factor if tight else 1), shape, tile
         )
         return cycles, -(mr * nv), abs(mr - 8), nv
 
@@ -331,7 +334,7 @@ def _kinds_of_tiles(shape: RegisterTileProblem, mr: int, nv: int) -> int:
     return (1 + (shape.m % row_tiles > 0)) * (1 + (wider > 0) + is_padded)
 
 
-def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
+def _column_access_cycles(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
     """Cycles per position of K to store C and to copy A column by column, where the problem has such steps."""
     cycles = 0.0
     if shape.transposed_store:
@@ -343,7 +346,7 @@ def _by_columns(shape: RegisterTileProblem, core: CoreModel, mr: int) -> float:
 
 def copied_a_cycles(core: CoreModel, m: int, mr: int, step: int) -> float:
     """Cycles to copy a column of an A of `m` rows to tiles of up to `mr`, where `step` rows are half of a line."""
-    filled, others = _filled(m, mr, step)
+    filled, others = _whole_and_ragged_tiles(m, mr, step)
     costs = core.costs.register_tile
     return costs.half_line_copy_cycles * filled + costs.part_line_copy_cycles * others
 
@@ -358,13 +361,13 @@ def transposed_store_cycles(core: CoreModel, m: int, vectors: int, mr: int, colu
         mr: Rows of a tile.
         column: Rows of which 32 bytes of a column are.
     """
-    filled, others = _filled(m, mr, column)
+    filled, others = _whole_and_ragged_tiles(m, mr, column)
     costs = core.costs.register_tile
     each = costs.half_line_store_cycles * filled + costs.part_line_store_cycles * others
     return m * vectors * each / (filled + others)
 
 
-def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
+def _whole_and_ragged_tiles(m: int, mr: int, step: int) -> tuple[int, int]:
     """Row tiles whose rows are a multiple of a step, and others, of `m` rows that are split evenly."""
     tiles = -(-m // mr)
     height, taller = divmod(m, tiles)
@@ -372,8 +375,8 @@ def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
     return filled, tiles - filled
 
 
-def transfer_cycles(size: float, target: Target) -> float:
+def transfer_cycles(size: float, caches: Caches, memory: MemoryModel) -> float:
     """Cycles to load this many bytes from the cache or memory that holds them all; 0 for L1."""
-    if size <= target.caches.l1:
+    if size <= caches.l1:
         return 0
-    return size / (target.memory.l2_bytes_per_cycle if size <= target.caches.l2 else target.memory.bytes_per_cycle)
+    return size / (memory.l2_bytes_per_cycle if size <= caches.l2 else memory.bytes_per_cycle)

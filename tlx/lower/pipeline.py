@@ -26,6 +26,7 @@ from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
+from tlx.target.discovery import FRONT_END_GROUP, load_entry_point, provided_entry_points
 from tlx.target.instructions.compilers import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, find_target, resolve_target
 
@@ -265,12 +266,9 @@ def steps() -> list[PipelineStep]:
     ]
 
 
-FRONT_ENDS: Final = "tlx.frontends"
-
-
 @cache
 def front_ends() -> tuple[ModuleType, ...]:
-    """All front ends: the modules of `tlx.frontends`.
+    """All front ends: the modules of `tlx.frontends`, then those of other packages' entry points.
 
     A front end that raises LLVM IR has `RAISE`, which takes a module and returns the raised one, or None if there is
     nothing to raise. With `MARKERS`, it is only applied to texts that contain one of these words.
@@ -284,15 +282,18 @@ def front_ends() -> tuple[ModuleType, ...]:
     file and its name. Its `STANDARDS` are empty.
 
     Raises:
-        UsageError: A front end for a language names no version of it.
+        UsageError: A front end of another package cannot be loaded, or lacks one of these names.
     """
-    package = importlib.import_module(FRONT_ENDS)
+    package = importlib.import_module(FRONT_END_GROUP)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    return tuple(map(_front_end, names))
+    own = [importlib.import_module(f"{FRONT_END_GROUP}.{name}") for name in names]
+    provided = [load_entry_point(entry, "front end") for entry in provided_entry_points(FRONT_END_GROUP)]
+    return (*own, *map(_checked, provided))
 
 
-def _front_end(name: str) -> ModuleType:
-    front_end = importlib.import_module(f"{FRONT_ENDS}.{name}")
+def _checked(front_end: ModuleType) -> ModuleType:
+    if not any(hasattr(front_end, name) for name in ("RAISE", "TRANSLATE", "READ")):
+        raise UsageError(f"front end {front_end.__name__} defines none of RAISE, TRANSLATE and READ")
     if hasattr(front_end, "TRANSLATE") and not front_end.STANDARDS:
         raise UsageError(f"front end {front_end.__name__}: STANDARDS is empty; name the versions of the language")
     return front_end

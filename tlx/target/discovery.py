@@ -1,4 +1,4 @@
-"""The modules of targets, found without importing them: those of `tlx.legalize`, and other packages' entry points."""
+"""What is installed: the modules of targets, found without importing them, and what other packages provide."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-_TARGET_GROUP: Final = "tlx.legalize"
+TARGET_GROUP: Final = "tlx.legalize"
+FRONT_END_GROUP: Final = "tlx.frontends"
+SEMANTICS_GROUP: Final = "tlx.semantics"
+"""The groups of entry points: a target, the module of a front end, the meaning of a machine's instructions.
+
+The first two are also the packages in which TLX's own ones are.
+"""
 SEMANTICS_MODULE: Final = "semantics"
 """Module of an architecture's folder that defines its instructions for the evaluator; it is not a target."""
 HOST_MODULE: Final = "host"
@@ -52,9 +59,9 @@ def host_modules(machine: str) -> list[str]:
 def _target_module_names(machine: str = "") -> tuple[str, ...]:
     """The modules in `tlx.legalize` and in its folders for a machine."""
     names: list[str] = []
-    package = importlib.import_module(_TARGET_GROUP)
+    package = importlib.import_module(TARGET_GROUP)
     for info in pkgutil.iter_modules(package.__path__):
-        name = f"{_TARGET_GROUP}.{info.name}"
+        name = f"{TARGET_GROUP}.{info.name}"
         if info.ispkg:
             folder = importlib.import_module(name)
             if machine and architecture(machine) not in map(architecture, folder.TRIPLES):
@@ -66,13 +73,32 @@ def _target_module_names(machine: str = "") -> tuple[str, ...]:
 
 
 @cache
-def target_entry_points() -> tuple[EntryPoint, ...]:
-    """The entry points by which other packages provide targets."""
-    if not _may_have_entry_points(_TARGET_GROUP):
+def provided_entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, by which other packages provide targets, front ends, or instructions' meaning."""
+    if not _may_have_entry_points(group):
         return ()
     from importlib.metadata import entry_points
 
-    return tuple(entry_points(group=_TARGET_GROUP))
+    return tuple(entry_points(group=group))
+
+
+def load_entry_point(entry: EntryPoint, what: str) -> Any:
+    """What an entry point names.
+
+    Args:
+        entry: The entry point.
+        what: What an error calls it, such as `target`.
+
+    Raises:
+        UsageError: It cannot be imported, such as a target written for another version of TLX.
+    """
+    try:
+        return entry.load()
+    except Exception as error:
+        package = f" of package {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
+        message = f"{what} '{entry.name}'{package} cannot be loaded: {error}"
+        remedy = "update or uninstall the package; CHANGELOG.md lists names of TLX that have changed"
+        raise UsageError(f"{message}; {remedy}") from error
 
 
 def _may_have_entry_points(group: str) -> bool:

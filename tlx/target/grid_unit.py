@@ -353,7 +353,7 @@ class BlockShape:
         depth: Elements of K in a stage of shared memory.
         warp_rows, warp_columns: The part of the tile that a warp computes.
         stages: Stages of shared memory: others are being copied while one is multiplied.
-        resident: Blocks that a multiprocessor runs at once at least, which limits their registers.
+        min_resident_blocks: Blocks that a multiprocessor runs at once at least, which limits their registers.
     """
 
     rows: int
@@ -362,7 +362,7 @@ class BlockShape:
     warp_rows: int
     warp_columns: int
     stages: int
-    resident: int = 1
+    min_resident_blocks: int = 1
 
     @property
     def warps(self) -> int:
@@ -378,7 +378,7 @@ class FragmentProduct:
         lhs, rhs: Element type and signs of the operands.
         accumulator: Element type of the sums.
         rows, columns, depth: Extents: rows x depth by depth x columns.
-        rate: Products of numbers in a cycle of a multiprocessor.
+        fmas_per_cycle: Products of numbers in a cycle of a multiprocessor.
         shapes: Tiles of blocks.
         multiply: Emits the product: (builder, sums, registers of A, registers of B) -> sums.
     """
@@ -389,7 +389,7 @@ class FragmentProduct:
     rows: int
     columns: int
     depth: int
-    rate: int
+    fmas_per_cycle: int
     shapes: tuple[BlockShape, ...]
     multiply: Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value]]
 
@@ -461,7 +461,7 @@ class GroupProduct:
         lhs, rhs: Element type and signs of the operands.
         accumulator: Element type of the sums.
         rows, depth: Extents.
-        rate: Products of numbers in a cycle of a multiprocessor.
+        fmas_per_cycle: Products of numbers in a cycle of a multiprocessor.
         shapes: Tiles of blocks; a warp's part is 16 rows and all columns.
         operations: Emits it.
     """
@@ -471,32 +471,32 @@ class GroupProduct:
     accumulator: str
     rows: int
     depth: int
-    rate: int
+    fmas_per_cycle: int
     shapes: tuple[BlockShape, ...]
     operations: GroupOperations
 
 
 @dataclass(frozen=True, slots=True)
-class GridCosts:
+class MultiprocessorCosts:
     """Cycles and rates of a multiprocessor, by which tiles of products are chosen.
 
     Attributes:
-        scalar_rate: Products of numbers in a cycle, if each thread multiplies its own.
-        copied_bytes: Bytes in a cycle from global to shared memory.
-        shared_bytes: Bytes in a cycle from shared memory.
-        memory_bytes: Bytes in a cycle from or to memory, its share of all multiprocessors'.
-        block: Cycles of a block besides its stages: the first copies, and the epilogue.
-        kernel: Cycles between two kernels.
-        tensor_map: Cycles of a block before copies by tensor maps arrive, more than before others do.
+        scalar_fmas_per_cycle: Products of numbers in a cycle, if each thread multiplies its own.
+        copied_bytes_per_cycle: Bytes in a cycle from global to shared memory.
+        shared_bytes_per_cycle: Bytes in a cycle from shared memory.
+        memory_bytes_per_cycle: Bytes in a cycle from or to memory, its share of all multiprocessors'.
+        block_cycles: Cycles of a block besides its stages: the first copies, and the epilogue.
+        kernel_cycles: Cycles between two kernels.
+        tensor_map_cycles: Cycles of a block before copies by tensor maps arrive, more than before others do.
     """
 
-    scalar_rate: int
-    copied_bytes: int
-    shared_bytes: int
-    memory_bytes: int
-    block: int
-    kernel: int
-    tensor_map: int = 0
+    scalar_fmas_per_cycle: int
+    copied_bytes_per_cycle: int
+    shared_bytes_per_cycle: int
+    memory_bytes_per_cycle: int
+    block_cycles: int
+    kernel_cycles: int
+    tensor_map_cycles: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,12 +505,12 @@ class GridUnit:
 
     Attributes:
         operations: Emits its operations.
-        linkage: Calling convention of kernels, as a keyword of LLVM's assembly.
-        warp: Threads of a warp.
-        threads: Threads of a block of kernels without products.
+        calling_convention: Calling convention of kernels, as a keyword of LLVM's assembly.
+        warp_threads: Threads of a warp.
+        block_threads: Threads of a block of kernels without products.
         multiprocessors: Multiprocessors of the machine; a grid of fewer blocks leaves some idle.
-        shared_bytes: Bytes of shared memory that a block may have.
-        reserved_bytes: Bytes of shared memory that each block takes besides its own.
+        max_shared_bytes: Bytes of shared memory that a block may have.
+        reserved_shared_bytes: Bytes of shared memory that each block takes besides its own.
         registers: Registers of a multiprocessor, of 32 bits.
         raster_rows: Rows of tiles that consecutive blocks compute column by column, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
@@ -518,23 +518,23 @@ class GridUnit:
         fp8_products: Products of 8-bit floats with sums of fewer bits than floats have, likewise.
         costs: Costs of products.
         scalar_shapes: Tiles of other products; `warp_rows` x `warp_columns` is a thread's part.
-        device: Finds the device of this machine that runs kernels, or raises UsageError.
-        copies: Emits copies of boxes of tensors, if there are such.
+        find_device: Finds the device of this machine that runs kernels, or raises UsageError.
+        tensor_copies: Emits copies of boxes of tensors, if there are such.
     """
 
     operations: GridOperations
-    linkage: str
-    warp: int
-    threads: int
+    calling_convention: str
+    warp_threads: int
+    block_threads: int
     multiprocessors: int
-    shared_bytes: int
-    reserved_bytes: int
+    max_shared_bytes: int
+    reserved_shared_bytes: int
     registers: int
     raster_rows: int
     products: tuple[FragmentProduct | GroupProduct, ...]
     tf32_products: tuple[FragmentProduct | GroupProduct, ...]
-    costs: GridCosts
+    costs: MultiprocessorCosts
     scalar_shapes: tuple[BlockShape, ...]
-    device: Callable[[], Device]
-    copies: TensorCopies | None = None
+    find_device: Callable[[], Device]
+    tensor_copies: TensorCopies | None = None
     fp8_products: tuple[FragmentProduct | GroupProduct, ...] = ()

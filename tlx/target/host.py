@@ -53,7 +53,7 @@ def best_target(
 
 def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
     """The target with dot products as fast as on a machine with these flags."""
-    slower = {dot.slower[0] for dot in target.dots if dot.slower is not None}
+    slower = {dot.slower_with[0] for dot in target.dots if dot.slower_with is not None}
     return target.with_dot_costs([feature for feature in slower if has_feature(feature, flags)])
 
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING
 
 from tlx.diagnostics import UsageError
-from tlx.target.discovery import target_entry_points, target_modules
+from tlx.target.discovery import TARGET_GROUP, load_entry_point, provided_entry_points, target_modules
 from tlx.target.matrix_unit import MatrixEmulation
 from tlx.target.target import Target
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 
 @cache
@@ -42,23 +38,8 @@ def targets(machine: str = "") -> dict[str, Target]:
 
 def _targets_of_packages() -> list[Target]:
     """The targets that other packages provide by entry points."""
-    loaded = map(_loaded, target_entry_points())
+    loaded = [load_entry_point(entry, "target") for entry in provided_entry_points(TARGET_GROUP)]
     return [target for target in loaded if isinstance(target, Target)]
-
-
-def _loaded(entry: EntryPoint) -> object:
-    """What an entry point names.
-
-    Raises:
-        UsageError: It cannot be imported, such as a target written for another version of TLX.
-    """
-    try:
-        return entry.load()
-    except Exception as error:
-        package = f" of package {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
-        message = f"target '{entry.name}'{package} cannot be loaded: {error}"
-        remedy = "update or uninstall the package; CHANGELOG.md lists names of TLX that have changed"
-        raise UsageError(f"{message}; {remedy}") from error
 
 
 def matrix_emulations() -> list[MatrixEmulation]:

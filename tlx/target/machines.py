@@ -12,11 +12,11 @@ from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 
 
 @dataclass(frozen=True, slots=True)
-class VectorRegisters:
+class VectorRegisterFile:
     """Vector registers that machines have with a feature, or of an architecture (as triples call it).
 
     Attributes:
-        size: Bytes of a register.
+        register_bytes: Bytes of a register.
         registers: How many there are.
         feature: The feature that provides them.
         architectures: Architectures that have them.
@@ -25,7 +25,7 @@ class VectorRegisters:
         core: What a core does in a cycle.
     """
 
-    size: int
+    register_bytes: int
     registers: int
     feature: str = ""
     architectures: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class OptionalVectors:
     Attributes:
         feature: The feature without which a machine has no vectors at all, and with which the names of the other
             features of vectors begin.
-        floats: Floating-point types that vector registers hold, each with features of which it needs one; None for all
-            types. Functions with other floats are lowered as `Target.without_vectors`.
+        float_features: Floating-point types that vector registers hold, each with features of which it needs one; None
+            for all types. Functions with other floats are lowered as `Target.without_vectors`.
     """
 
     feature: str
-    floats: Mapping[str, tuple[str, ...]] | None = None
+    float_features: Mapping[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

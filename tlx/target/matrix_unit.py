@@ -126,65 +126,66 @@ class MatrixEmulation:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitCosts:
+class Fp16SplitCosts:
     """Products of fp16 as sums of products of bf16 parts, on a unit that multiplies bf16 only.
 
     Attributes:
-        cycles: Of splitting an element into its two parts, apart from waiting for memory.
-        lead: Largest share of the vectors' cycles at which such a product is preferred.
-        depth: Positions of K that are split at a time: longer row tiles would not stay in the first-level cache.
-        bytes: Bytes of the parts of A and of B at a time; glibc's malloc maps 32 MB or more anew at each call.
+        element_cycles: Of splitting an element into its two parts, apart from waiting for memory.
+        max_vector_share: Largest share of the vectors' cycles at which such a product is preferred.
+        max_k: Positions of K that are split at a time: longer row tiles would not stay in the first-level cache.
+        max_bytes: Bytes of the parts of A and of B at a time; glibc's malloc maps 32 MB or more anew at each call.
     """
 
-    cycles: float
-    lead: float
-    depth: int
-    bytes: tuple[int, int] = (16 << 20, 8 << 20)
+    element_cycles: float
+    max_vector_share: float
+    max_k: int
+    max_bytes: tuple[int, int] = (16 << 20, 8 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixTiming:
+class MatrixUnitCosts:
     """Cycles of the work of a matrix unit's kernel besides its products, for which see `TileKind.cycles`.
 
     The defaults are for a unit that is part of a core and multiplies its vector registers.
 
     Attributes:
-        configuration: Of configuring the tiles, once a call, with the stalls that it causes.
-        load: Of a tile from the first-level cache, from the second within and beyond the pages of the first-level TLB,
-            and from beyond.
-        load_bypassing_l1: Of a tile from the second-level cache without entering the first, within the pages of the
-            first-level TLB and beyond.
-        store: Of a tile of sums, beside the next products, to the first-level cache, the second, and beyond.
-        crossing: Factor for stores of tiles whose rows cross cache lines.
-        packed_row: Of packing a row of a tile from the first-level cache, the second, and beyond.
-        transposed_row: The same for an operand whose lines run across the order of memory.
-        masked_row: Additional cycles of a packed row that is padded.
-        epilogue_row: Of a row of sums that is converted after the last product.
-        vectors_lead: How much faster vectors are than estimated where a matrix unit competes with them: register tiles,
-            and rows that are streamed.
-        copy_uses: Least number of register tiles that read an operand for which it is copied to aligned or adjacent
+        configure_cycles: Of configuring the tiles, once a call, with the stalls that it causes.
+        load_cycles: Of a tile from the first-level cache, from the second within and beyond the pages of the
+            first-level TLB, and from beyond.
+        l1_bypassing_load_cycles: Of a tile from the second-level cache without entering the first, within the pages of
+            the first-level TLB and beyond.
+        store_cycles: Of a tile of sums, beside the next products, to the first-level cache, the second, and beyond.
+        line_crossing_store_factor: Factor for stores of tiles whose rows cross cache lines.
+        packed_row_cycles: Of packing a row of a tile from the first-level cache, the second, and beyond.
+        transposed_row_cycles: The same for an operand whose lines run across the order of memory.
+        masked_row_cycles: Additional cycles of a packed row that is padded.
+        epilogue_row_cycles: Of a row of sums that is converted after the last product.
+        vector_speedups: How much faster vectors are than estimated where a matrix unit competes with them: register
+            tiles, and rows that are streamed.
+        min_copy_uses: Least number of register tiles that read an operand for which it is copied to aligned or adjacent
             rows.
-        few_steps: Steps of K up to which the epilogue of the last tile is not hidden behind products.
-        split: Of products of fp16 on a unit that multiplies bf16 only; None where they are not split.
-        crossing_load: Additional cycles of loading a tile of the right operand whose rows cross cache lines.
-        scattered_load: Additional cycles of loading a tile of the left operand whose rows are not adjacent.
+        max_exposed_epilogue_steps: Steps of K up to which the epilogue of the last tile is not hidden behind products.
+        fp16_split: Of products of fp16 on a unit that multiplies bf16 only; None where they are not split.
+        line_crossing_load_cycles: Additional cycles of loading a tile of the right operand whose rows cross cache
+            lines.
+        scattered_load_cycles: Additional cycles of loading a tile of the left operand whose rows are not adjacent.
     """
 
-    configuration: float = 0.0
-    load: tuple[float, float, float, float] = (1.0, 2.0, 2.0, 8.0)
-    load_bypassing_l1: tuple[float, float] = (2.0, 2.0)
-    store: tuple[float, float, float] = (4.0, 6.0, 16.0)
-    crossing: float = 1.0
-    packed_row: tuple[float, float, float] = (1.0, 2.0, 4.0)
-    transposed_row: tuple[float, float, float] = (2.0, 4.0, 8.0)
-    masked_row: float = 1.0
-    epilogue_row: float = 1.0
-    vectors_lead: tuple[float, float] = (1.0, 1.0)
-    copy_uses: int = 4
-    few_steps: int = 4
-    split: SplitCosts | None = None
-    crossing_load: float = 0.0
-    scattered_load: float = 0.0
+    configure_cycles: float = 0.0
+    load_cycles: tuple[float, float, float, float] = (1.0, 2.0, 2.0, 8.0)
+    l1_bypassing_load_cycles: tuple[float, float] = (2.0, 2.0)
+    store_cycles: tuple[float, float, float] = (4.0, 6.0, 16.0)
+    line_crossing_store_factor: float = 1.0
+    packed_row_cycles: tuple[float, float, float] = (1.0, 2.0, 4.0)
+    transposed_row_cycles: tuple[float, float, float] = (2.0, 4.0, 8.0)
+    masked_row_cycles: float = 1.0
+    epilogue_row_cycles: float = 1.0
+    vector_speedups: tuple[float, float] = (1.0, 1.0)
+    min_copy_uses: int = 4
+    max_exposed_epilogue_steps: int = 4
+    fp16_split: Fp16SplitCosts | None = None
+    line_crossing_load_cycles: float = 0.0
+    scattered_load_cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,7 @@ class MatrixUnit:
         kinds: The kinds of tiles.
         operations: Makes the emitter of the unit's instructions: (builder, product, attributes of the target's
             functions, rows, emulate).
-        timing: Cycles of the work besides the products.
+        costs: Cycles of the work besides the products.
         a_layout: The lines of a tile of A: its rows, or its groups along K; see `TileOperations`. An A in groups is
             packed.
         accumulators: How sums are read after the last product: through memory, or as rows in vector registers.
@@ -277,7 +278,7 @@ class MatrixUnit:
 
     kinds: tuple[TileKind, ...]
     operations: TileOperationsFactory
-    timing: MatrixTiming = MatrixTiming()
+    costs: MatrixUnitCosts = MatrixUnitCosts()
     a_layout: Literal["rows", "groups"] = "rows"
     accumulators: Literal["memory", "registers"] = "memory"
     attributes: tuple[str, ...] = ()

@@ -11,12 +11,12 @@ from tlx.diagnostics import UsageError
 from tlx.llvm.triples import architecture, has_full_nan, is_big_endian, native_triple
 from tlx.target.costs.blocks import BlockCosts, LoopFusionLimits
 from tlx.target.costs.core import CoreModel
-from tlx.target.costs.memory import Caches, Memory
+from tlx.target.costs.memory import Caches, MemoryModel
 from tlx.target.grid_unit import GridUnit
 from tlx.target.instructions.compilers import CompilerVersions, LlvmBackend
 from tlx.target.instructions.dots import Dot
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
-from tlx.target.machines import OptionalVectors, Processor, VectorLengths, VectorRegisters
+from tlx.target.machines import OptionalVectors, Processor, VectorLengths, VectorRegisterFile
 from tlx.target.matrix_unit import MatrixUnit
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _FEWEST_REGISTERS: Final = 4  # sums, and the operands of a product
 _COMMON_BITS: Final = 128
 """Width of vectors that every backend keeps whole."""
 _DRAWN_CACHES: Final = ((64, 32), (1 << 20, 512), (4 << 10, 32))
-"""Values of `resident_bytes` and `set_conflict_pitch_bytes` in `BlockCosts` from which a decision seed draws."""
+"""Values of `cached_operand_bytes` and `set_conflict_pitch_bytes` in `BlockCosts` from which a decision seed draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Target:
         caches: Cache sizes.
         memory: Bandwidths and latency.
         core: Ports, latency and costs of kernels.
-        blocks: Costs of blocks and copies, for stage 1.
+        block_costs: Costs of blocks and copies, for stage 1.
 
     Processors, and detection, before lowering and when a program runs:
         cpus: Its processors, by LLVM's names.
@@ -142,7 +142,7 @@ class Target:
     vector_bytes: int = 16
     registers: int = 16
     lengths: VectorLengths = field(default_factory=VectorLengths)
-    register_files: tuple[VectorRegisters, ...] = ()
+    register_files: tuple[VectorRegisterFile, ...] = ()
     optional_vectors: OptionalVectors | None = None
     derive: Callable[[Target], Target] | None = None
 
@@ -153,9 +153,9 @@ class Target:
     grid: GridUnit | None = None
 
     caches: Caches = field(default_factory=Caches)
-    memory: Memory = field(default_factory=Memory)
+    memory: MemoryModel = field(default_factory=MemoryModel)
     core: CoreModel = field(default_factory=CoreModel)
-    blocks: BlockCosts = field(default_factory=BlockCosts)
+    block_costs: BlockCosts = field(default_factory=BlockCosts)
 
     cpus: Mapping[str, Processor] = field(default_factory=dict[str, Processor])
     default_cpu: str = ""
@@ -205,13 +205,9 @@ class Target:
         """
         for version in self.versions:
             version.with_attributes(attrs)
-        dots = {normalized_feature(dot.feature) for dot in self._all_dots}
         kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
-        permutes = self.instructions.permutes
-        optional = permutes.features.values() if permutes is not None else ()
-        fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
-            *map(normalized_feature, optional)
-        }
+        optional = {normalized_feature(feature) for feature in self.removable_features}
+        fixed = kind | {normalized_feature(flag) for flag in self.requires} - optional
         for feature, size in self.lengths.features:
             if f"+{feature}" in attrs and size not in self._sizes:
                 raise UsageError(f"feature '+{feature}': {self._has_lengths}")
@@ -244,7 +240,7 @@ class Target:
             return self.with_features(tuple(f"+{feature}" for feature in processor.features))
         target = self._with_optional(processor.features).with_dot_costs(processor.features)
         core = processor.core or target.core
-        slower = target.core.products / core.products
+        slower = target.core.fmas_per_cycle / core.fmas_per_cycle
         length = processor.vector_bytes if processor.vector_bytes in target.lengths.sizes else target.vector_bytes
         target = replace(
             target,
@@ -264,33 +260,33 @@ class Target:
         """
         near, pixels = _DRAWN_CACHES[seed % len(_DRAWN_CACHES)]
         everywhere = LoopFusionLimits(
-            cache_share=0,
+            min_intermediate_caches=0,
             min_part_bytes=1,
             min_rows=1,
-            min_result_share=0,
-            max_operand_share=1 << 20,
-            min_bytes_saved=0,
-            seed=seed,
+            min_whole_operand_result_l2s=0,
+            max_whole_operand_l2s=1 << 20,
+            min_saved_per_reread_byte=0,
+            decision_seed=seed,
         )
         blocks = replace(
-            self.blocks,
+            self.block_costs,
             call_cycles=0,
-            reductions=replace(self.blocks.reductions, vector_cycles=0, far_vector_cycles=0),
+            reductions=replace(self.block_costs.reductions, vector_cycles=0, cache_miss_vector_cycles=0),
             horizontal_reduction_cycles=0,
             convolutions=replace(
-                self.blocks.convolutions,
+                self.block_costs.convolutions,
                 phase_element_cycles=0,
-                whole_input_bytes=near,
-                input_part_bytes=near,
+                max_whole_copy_bytes=near,
+                max_partial_copy_bytes=near,
                 set_conflict_pitch_bytes=pixels,
             ),
-            resident_bytes=near,
-            loop_fusion=everywhere if seed % 2 else self.blocks.loop_fusion,
-            seed=seed,
+            cached_operand_bytes=near,
+            loop_fusion=everywhere if seed % 2 else self.block_costs.loop_fusion,
+            decision_seed=seed,
         )
-        core = replace(self.core, costs=replace(self.core.costs, seed=seed))
+        core = replace(self.core, costs=replace(self.core.costs, decision_seed=seed))
         versions = tuple(version.with_decision_seed(seed) for version in self.versions)
-        return replace(self, blocks=blocks, core=core, versions=versions)
+        return replace(self, block_costs=blocks, core=core, versions=versions)
 
     def is_for(self, triple: str) -> bool:
         """Whether machines of a triple, or of an architecture as the system spells it, may run its code."""
@@ -319,9 +315,10 @@ class Target:
         size, registers = bits // 8, self.registers
         if size != self.vector_bytes:
             registers = next(
-                (v.registers for v in self.register_files if v.size == size and not v.architectures), registers
+                (v.registers for v in self.register_files if v.register_bytes == size and not v.architectures),
+                registers,
             )
-        resized = tuple(replace(file, size=size, registers=registers) for file in self.register_files)
+        resized = tuple(replace(file, register_bytes=size, registers=registers) for file in self.register_files)
         return replace(self, vector_bytes=size, registers=registers, register_files=resized)
 
     def for_features(self, features: str) -> Target:
@@ -343,7 +340,9 @@ class Target:
 
     def with_dot_costs(self, have: Collection[str]) -> Target:
         """The target with dot products as fast as on processors with these features."""
-        slow = {dot: dot.slower[1] for dot in self.dots if dot.slower is not None and dot.slower[0] in have}
+        slow = {
+            dot: dot.slower_with[1] for dot in self.dots if dot.slower_with is not None and dot.slower_with[0] in have
+        }
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
@@ -375,11 +374,11 @@ class Target:
     @property
     def scalar_floats(self) -> frozenset[str]:
         """Floating-point types that only its scalar registers hold."""
-        if self.optional_vectors is None or self.optional_vectors.floats is None:
+        if self.optional_vectors is None or self.optional_vectors.float_features is None:
             return frozenset()
         held = {
             name
-            for name, need in self.optional_vectors.floats.items()
+            for name, need in self.optional_vectors.float_features.items()
             if any(f"+{feature}" in self.features for feature in need)
         }
         return frozenset({"bfloat", "half", "float", "double"} - held)
@@ -391,7 +390,7 @@ class Target:
         assert vectors is not None
         kept = tuple(f for f in self.features if not f[1:].startswith(vectors.feature))
         features = (*kept, f"-{vectors.feature}")
-        without = replace(vectors, floats=None)
+        without = replace(vectors, float_features=None)
         return replace(self, features=features, vector_bytes=16, registers=16, optional_vectors=without)
 
     @property
@@ -446,6 +445,14 @@ class Target:
         return frozenset(feature for feature in self.used_features if normalized_feature(feature) not in required)
 
     @property
+    def removable_features(self) -> frozenset[str]:
+        """Features of instructions that its code can do without; not the first one, the kind of machine."""
+        permutes = self.instructions.permutes
+        permuting = permutes.features.values() if permutes is not None else ()
+        names = self.optional.union((dot.feature for dot in self._all_dots), permuting)
+        return names - {feature[1:] for feature in self.features[:1]}
+
+    @property
     def needed_features(self) -> tuple[str, ...]:
         """Features that all of its code needs: those that are on and not optional."""
         return tuple(f[1:] for f in self.features if f[0] == "+" and f[1:] not in self.optional)
@@ -492,7 +499,7 @@ def _sized(target: Target, features: Collection[str], architecture: str = "") ->
         if file.feature in features or architecture in file.architectures:
             return replace(
                 target,
-                vector_bytes=file.size,
+                vector_bytes=file.register_bytes,
                 registers=file.registers,
                 instructions=file.instructions,
                 narrow_floats=file.narrow_floats,

@@ -26,9 +26,9 @@ from tlx.frontends.jax.operations import (
     sorting,
 )
 from tlx.frontends.jax.operations.unsupported import REFUSED as REFUSED
-from tlx.frontends.jax.translation import Rule
+from tlx.frontends.jax.translation import TranslationRule
 
-RULES: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, TranslationRule]] = {
     name: rule
     for module in (control_flow, elementwise, indexing, linear_algebra, products, reductions, shapes, sorting)
     for name, rule in module.RULES.items()

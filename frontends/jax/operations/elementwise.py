@@ -10,7 +10,7 @@ import numpy as np
 
 from tlx.frontends.jax.erfc import ERFC
 from tlx.frontends.jax.operations.shapes import number_of
-from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
 from tlx.intrinsics.numpy_types import is_float
 
@@ -35,15 +35,15 @@ _ATAN: Final = (  # Cephes, atan: numerator and denominator
 _UNSIGNED_MASKS: Final = (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
 
 
-def _unary(name: str) -> Rule:
-    return Rule(lambda c: [c.graph.unary(name, c.operands[0])], f'`unary("{name}", x)`')
+def _unary(name: str) -> TranslationRule:
+    return TranslationRule(lambda c: [c.graph.unary(name, c.operands[0])], f'`unary("{name}", x)`')
 
 
-def _binary(name: str) -> Rule:
-    return Rule(lambda c: [c.graph.binary(name, *c.operands)], f'`binary("{name}", x, y)`')
+def _binary(name: str) -> TranslationRule:
+    return TranslationRule(lambda c: [c.graph.binary(name, *c.operands)], f'`binary("{name}", x, y)`')
 
 
-def _maximum(c: Context) -> Results:
+def _maximum(c: OperationContext) -> Results:
     """The maximum; softmax has one with -infinity, which is its other operand."""
     x, y = c.operands
     for operand, other in ((x, y), (y, x)):
@@ -52,36 +52,36 @@ def _maximum(c: Context) -> Results:
     return [c.graph.maximum(x, y)]
 
 
-def _composed(function: Callable[[Graph, Value], Value], text: str) -> Rule:
+def _composed(function: Callable[[Graph, Value], Value], text: str) -> TranslationRule:
     """A function of floats that consists of others; half and bfloat are computed in float."""
 
-    def translate(c: Context) -> Results:
+    def translate(c: OperationContext) -> Results:
         (x,) = c.operands
         wide = c.graph.convert(x, "float32") if x.dtype.itemsize == 2 else x
         return [c.graph.convert(function(c.graph, wide), x.dtype)]
 
-    return Rule(translate, text)
+    return TranslationRule(translate, text)
 
 
-def _logical(name: str, arithmetic: str) -> Rule:
+def _logical(name: str, arithmetic: str) -> TranslationRule:
     """An arithmetic operation, which is a logical one of booleans."""
 
-    def translate(c: Context) -> Results:
+    def translate(c: OperationContext) -> Results:
         return [c.graph.binary(name if c.type.dtype == np.bool_ else arithmetic, *c.operands)]
 
-    return Rule(translate, f'`binary("{arithmetic}", x, y)`, of booleans `{name}`')
+    return TranslationRule(translate, f'`binary("{arithmetic}", x, y)`, of booleans `{name}`')
 
 
-def _shift_right(kind: str) -> Rule:
-    def translate(c: Context) -> Results:
+def _shift_right(kind: str) -> TranslationRule:
+    def translate(c: OperationContext) -> Results:
         g, (x, y) = c.graph, c.operands
         same = np.dtype(f"{kind}{x.dtype.itemsize}")
         return [g.convert(g.binary("shift_right", g.convert(x, same), g.convert(y, same)), x.dtype)]
 
-    return Rule(translate, f'`binary("shift_right", x, y)` of {"" if kind == "i" else "un"}signed integers')
+    return TranslationRule(translate, f'`binary("shift_right", x, y)` of {"" if kind == "i" else "un"}signed integers')
 
 
-def _compare(c: Context) -> Results:
+def _compare(c: OperationContext) -> Results:
     x, y = c.operands
     if c.attribute("compare_type") == "TOTALORDER" and is_float(x.dtype):
         x, y = (_ordered_bits(c.graph, v) for v in (x, y))
@@ -95,12 +95,12 @@ def _ordered_bits(g: Graph, x: Value) -> Value:
     return n ^ (n >> bits - 1 & (1 << bits - 1) - 1)
 
 
-def _clamp(c: Context) -> Results:
+def _clamp(c: OperationContext) -> Results:
     low, x, high = c.operands
     return [c.graph.clamp(low, x, high)]
 
 
-def _convert(c: Context) -> Results:
+def _convert(c: OperationContext) -> Results:
     return [c.graph.convert(c.operands[0], c.type.dtype or np.dtype(np.float32))]
 
 
@@ -139,7 +139,7 @@ def _round_away(g: Graph, x: Value) -> Value:
     return g.where(g.unary("abs", x - whole) >= 0.5, whole + g.unary("sign", x), whole)
 
 
-def _atan2(c: Context) -> Results:
+def _atan2(c: OperationContext) -> Results:
     """`atan(y / x)` in the quadrant of `(x, y)`, of half and bfloat in float."""
     g = c.graph
     dtype = c.operands[0].dtype
@@ -204,11 +204,11 @@ def _leading_zeros(g: Graph, x: Value) -> Value:
     return g.convert(_population_count(g, ~n), x.dtype)
 
 
-def _counted(function: Callable[[Graph, Value], Value], text: str) -> Rule:
-    return Rule(lambda c: [function(c.graph, c.operands[0])], text)
+def _counted(function: Callable[[Graph, Value], Value], text: str) -> TranslationRule:
+    return TranslationRule(lambda c: [function(c.graph, c.operands[0])], text)
 
 
-def _reduce_precision(c: Context) -> Results:
+def _reduce_precision(c: OperationContext) -> Results:
     g, (x,) = c.graph, c.operands
     narrow = {(8, 7): "bfloat16", (5, 10): "float16", (8, 23): "float32", (11, 52): "float64"}
     bits: tuple[int, int] = c.attribute("exponent_bits"), c.attribute("mantissa_bits")
@@ -217,25 +217,27 @@ def _reduce_precision(c: Context) -> Results:
     return [g.convert(g.convert(x, narrow[bits]), x.dtype)]
 
 
-def _same(c: Context) -> Sequence[Value]:
+def _same(c: OperationContext) -> Sequence[Value]:
     return c.operands
 
 
-RULES: Final[dict[str, Rule]] = {
-    ERFC: Rule(lambda c: [c.graph.erfc(c.operands[0])], "`erfc(x)`, also of what StableHLO expands it to in float"),
-    "sdy.sharding_constraint": Rule(_same, "its operand"),
+RULES: Final[dict[str, TranslationRule]] = {
+    ERFC: TranslationRule(
+        lambda c: [c.graph.erfc(c.operands[0])], "`erfc(x)`, also of what StableHLO expands it to in float"
+    ),
+    "sdy.sharding_constraint": TranslationRule(_same, "its operand"),
     "stablehlo.abs": _unary("abs"),
     "stablehlo.add": _logical("or", "add"),
     "stablehlo.and": _binary("and"),
-    "stablehlo.atan2": Rule(_atan2, "a quotient and a polynomial, in double a quotient of two"),
-    "stablehlo.bitcast_convert": Rule(
+    "stablehlo.atan2": TranslationRule(_atan2, "a quotient and a polynomial, in double a quotient of two"),
+    "stablehlo.bitcast_convert": TranslationRule(
         lambda c: [c.graph.bitcast(c.operands[0], c.type.dtype or np.dtype(np.float32))], "`bitcast(x, dtype)`"
     ),
     "stablehlo.cbrt": _composed(_cbrt, "`exp2(log2(x) / 3)` and a step of Newton's method"),
     "stablehlo.ceil": _unary("ceil"),
-    "stablehlo.clamp": Rule(_clamp, "`clamp(low, x, high)`"),
-    "stablehlo.compare": Rule(_compare, "`compare(relation, x, y)`"),
-    "stablehlo.convert": Rule(_convert, "`convert(x, dtype)`"),
+    "stablehlo.clamp": TranslationRule(_clamp, "`clamp(low, x, high)`"),
+    "stablehlo.compare": TranslationRule(_compare, "`compare(relation, x, y)`"),
+    "stablehlo.convert": TranslationRule(_convert, "`convert(x, dtype)`"),
     "stablehlo.cosine": _unary("cos"),
     "stablehlo.count_leading_zeros": _counted(_leading_zeros, "shifts and sums of bits"),
     "stablehlo.divide": _binary("divide"),
@@ -246,21 +248,21 @@ RULES: Final[dict[str, Rule]] = {
     "stablehlo.log": _unary("log"),
     "stablehlo.log_plus_one": _composed(_log_plus_one, "`log` and a quotient"),
     "stablehlo.logistic": _unary("sigmoid"),
-    "stablehlo.maximum": Rule(_maximum, '`binary("maximum", x, y)`'),
+    "stablehlo.maximum": TranslationRule(_maximum, '`binary("maximum", x, y)`'),
     "stablehlo.minimum": _binary("minimum"),
     "stablehlo.multiply": _logical("and", "multiply"),
     "stablehlo.negate": _unary("negative"),
     "stablehlo.not": _unary("invert"),
-    "stablehlo.optimization_barrier": Rule(_same, "its operands"),
+    "stablehlo.optimization_barrier": TranslationRule(_same, "its operands"),
     "stablehlo.or": _binary("or"),
     "stablehlo.popcnt": _counted(_population_count, "shifts and sums of bits"),
     "stablehlo.power": _binary("power"),
-    "stablehlo.reduce_precision": Rule(_reduce_precision, "`convert` to bfloat16 or float16, and back"),
+    "stablehlo.reduce_precision": TranslationRule(_reduce_precision, "`convert` to bfloat16 or float16, and back"),
     "stablehlo.remainder": _binary("remainder"),
     "stablehlo.round_nearest_afz": _composed(_round_away, "`truncate` and a comparison"),
     "stablehlo.round_nearest_even": _unary("round"),
     "stablehlo.rsqrt": _unary("rsqrt"),
-    "stablehlo.select": Rule(lambda c: [c.graph.where(*c.operands)], "`where(condition, x, y)`"),
+    "stablehlo.select": TranslationRule(lambda c: [c.graph.where(*c.operands)], "`where(condition, x, y)`"),
     "stablehlo.shift_left": _binary("shift_left"),
     "stablehlo.shift_right_arithmetic": _shift_right("i"),
     "stablehlo.shift_right_logical": _shift_right("u"),

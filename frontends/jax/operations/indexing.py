@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.frontends.jax.operations.reductions import combination
-from tlx.frontends.jax.program import Region
-from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.frontends.jax.program import StablehloRegion
+from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
 
 _COMBINE: Final = {
@@ -29,12 +29,12 @@ _COMBINE_BOOLEANS: Final = {
 }
 
 
-def _dynamic_slice(c: Context) -> Results:
+def _dynamic_slice(c: OperationContext) -> Results:
     x, *starts = c.operands
     return [c.graph.dynamic_slice(x, starts, c.attribute("slice_sizes"))]
 
 
-def _dynamic_update_slice(c: Context) -> Results:
+def _dynamic_update_slice(c: OperationContext) -> Results:
     x, update, *starts = c.operands
     return [c.graph.dynamic_update_slice(x, update, starts)]
 
@@ -57,7 +57,7 @@ def _start_rows(g: Graph, starts: Value, index_dim: int, batching: Sequence[int]
     return g.reshape(g.concatenate(columns, len(shape)), (math.prod(shape), -1)), shape
 
 
-def _gather(c: Context) -> Results:
+def _gather(c: OperationContext) -> Results:
     """`Graph.gather` gives a box for each row of positions; its dimensions are then put where StableHLO has them."""
     g, (x, starts) = c.graph, c.operands
     numbers: dict[str, Any] = c.attribute("dimension_numbers")
@@ -74,7 +74,7 @@ def _gather(c: Context) -> Results:
     return [g.transpose(split, order)]
 
 
-def _scatter(c: Context) -> Results:
+def _scatter(c: OperationContext) -> Results:
     """`Graph.scatter`; what it cannot combine is read, combined by the region, and written, one box after the other."""
     g, many = c.graph, len(c.operands) // 2
     tensors, starts, updates = c.operands[:many], c.operands[many], c.operands[many + 1 :]
@@ -110,16 +110,20 @@ def _scatter(c: Context) -> Results:
     return g.while_loop(is_left, combined, g.full((), 0, np.int32), *tensors)[1:]
 
 
-def _combine(region: Region, x: Value) -> str | None:
+def _combine(region: StablehloRegion, x: Value) -> str | None:
     """How a region combines an element and an update; None if it is not one of the graph's ways."""
     if not region.operations and region.returned == region.parameters[1:]:
         return "set"
     return (_COMBINE_BOOLEANS if x.dtype == np.bool_ else _COMBINE).get(combination(region) or "")
 
 
-RULES: Final[dict[str, Rule]] = {
-    "stablehlo.dynamic_slice": Rule(_dynamic_slice, "`dynamic_slice(x, starts, shape)`"),
-    "stablehlo.dynamic_update_slice": Rule(_dynamic_update_slice, "`dynamic_update_slice(x, update, starts)`"),
-    "stablehlo.gather": Rule(_gather, "`gather(x, starts, axes, shape)`"),
-    "stablehlo.scatter": Rule(_scatter, "`scatter(x, starts, axes, updates, combine)`, or a loop of its region"),
+RULES: Final[dict[str, TranslationRule]] = {
+    "stablehlo.dynamic_slice": TranslationRule(_dynamic_slice, "`dynamic_slice(x, starts, shape)`"),
+    "stablehlo.dynamic_update_slice": TranslationRule(
+        _dynamic_update_slice, "`dynamic_update_slice(x, update, starts)`"
+    ),
+    "stablehlo.gather": TranslationRule(_gather, "`gather(x, starts, axes, shape)`"),
+    "stablehlo.scatter": TranslationRule(
+        _scatter, "`scatter(x, starts, axes, updates, combine)`, or a loop of its region"
+    ),
 }

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
 
 
-def _cholesky(c: Context) -> Results:
+def _cholesky(c: OperationContext) -> Results:
     return [c.graph.cholesky(c.operands[0], lower=c.attribute("lower", False))]
 
 
-def _triangular_solve(c: Context) -> Results:
+def _triangular_solve(c: OperationContext) -> Results:
     transposed = str(c.attribute("transpose_a")) in ("TRANSPOSE", "ADJOINT")
     return [
         _solved(
@@ -28,7 +28,7 @@ def _triangular_solve(c: Context) -> Results:
     ]
 
 
-def _solved(c: Context, *, left: bool, lower: bool, transposed: bool, unit_diagonal: bool) -> Value:
+def _solved(c: OperationContext, *, left: bool, lower: bool, transposed: bool, unit_diagonal: bool) -> Value:
     """The solution of `op(a) x = b`, or of `x op(a) = b`, whose transpose is `op(a).T x.T = b.T`."""
     a, b = c.operands
     if left:
@@ -46,7 +46,7 @@ def _matrix_transpose(g: Graph, x: Value) -> Value:
 # LAPACK --------------------------------------------------------------------------------------------------------
 
 
-def _potrf(c: Context) -> Results:
+def _potrf(c: OperationContext) -> Results:
     """The factor, and 0, or 1 if the matrix is not positive definite."""
     g = c.graph
     factor = g.cholesky(c.operands[0], lower=_is_flag(c, "uplo", "L"))
@@ -58,7 +58,7 @@ def _potrf(c: Context) -> Results:
     return [factor, g.where(is_definite, np.int32(0), np.int32(1))]
 
 
-def _trsm(c: Context) -> Results:
+def _trsm(c: OperationContext) -> Results:
     return [
         _solved(
             c,
@@ -70,28 +70,28 @@ def _trsm(c: Context) -> Results:
     ]
 
 
-def _getrf(c: Context) -> Results:
+def _getrf(c: OperationContext) -> Results:
     """The factors, the exchanged rows counted from 1, and 0."""
     g = c.graph
     factors, pivots = g.lu(c.operands[0])
     return [factors, pivots + 1, g.full(c.operation.types[2].shape or (), 0, "int32")]
 
 
-def _is_flag(c: Context, name: str, letter: str) -> bool:
+def _is_flag(c: OperationContext, name: str, letter: str) -> bool:
     configuration: Mapping[str, Any] = c.attribute("mhlo.backend_config")
     return int(configuration[name]) == ord(letter)
 
 
-LAPACK: Final[dict[str, Callable[[Context], Results]]] = {
+LAPACK: Final[dict[str, Callable[[OperationContext], Results]]] = {
     f"lapack_{kind}{name}_ffi": rule
     for kind in "sd"
     for name, rule in (("potrf", _potrf), ("trsm", _trsm), ("getrf", _getrf))
 }
 """Functions of LAPACK that are translated: Cholesky's factor, triangular systems, LU factors."""
 
-RULES: Final[dict[str, Rule]] = {
-    "stablehlo.cholesky": Rule(_cholesky, "`cholesky(x, lower=)`"),
-    "stablehlo.triangular_solve": Rule(
+RULES: Final[dict[str, TranslationRule]] = {
+    "stablehlo.cholesky": TranslationRule(_cholesky, "`cholesky(x, lower=)`"),
+    "stablehlo.triangular_solve": TranslationRule(
         _triangular_solve, "`triangular_solve(a, b, lower=, transposed=, unit_diagonal=)`"
     ),
 }

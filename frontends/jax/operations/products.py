@@ -6,24 +6,26 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
 from tlx.intrinsics.numpy_types import small_float_of
 
 
-def _dot_general(c: Context) -> Results:
+def _dot_general(c: OperationContext) -> Results:
     numbers = c.attribute("dot_dimension_numbers")
     contracting = numbers["lhs_contracting_dimensions"], numbers["rhs_contracting_dimensions"]
     batch = numbers["lhs_batching_dimensions"], numbers["rhs_batching_dimensions"]
     return [_product(c, contracting, batch)]
 
 
-def _dot(c: Context) -> Results:
+def _dot(c: OperationContext) -> Results:
     x, _ = c.operands
     return [_product(c, ([x.rank - 1], [0]), ([], []))]
 
 
-def _product(c: Context, contracting: tuple[list[int], list[int]], batch: tuple[list[int], list[int]]) -> Value:
+def _product(
+    c: OperationContext, contracting: tuple[list[int], list[int]], batch: tuple[list[int], list[int]]
+) -> Value:
     """A product; operands of different types, or wider than the result, are converted first.
 
     Of booleans, a result is whether any pair of elements is true: a sum of products that is not 0.
@@ -49,14 +51,14 @@ def _product(c: Context, contracting: tuple[list[int], list[int]], batch: tuple[
     return g.transpose(product, order)
 
 
-def _is_transposed(c: Context, permutation: list[int]) -> bool:
+def _is_transposed(c: OperationContext, permutation: list[int]) -> bool:
     """Whether the result is only used by transposes that exchange rows and columns, as gradients of weights are."""
     users = c.translation.users(c.operation.results[0])
     transposes = [o for o in users if o is not None and o.name == "stablehlo.transpose"]
     return len(transposes) == len(users) and all(list(o.attributes["permutation"]) == permutation for o in transposes)
 
 
-def _convolution(c: Context) -> Results:
+def _convolution(c: OperationContext) -> Results:
     """The kernel is reversed where the window is; groups of the batch become groups of the channels.
 
     A convolution without spatial dimensions gets one of extent 1.
@@ -124,8 +126,8 @@ def _grouped_batch(g: Graph, x: Value, layout: str, groups: int) -> Value:
     return g.reshape(moved, [*moved.shape[:k], moved.shape[k] * moved.shape[k + 1], *moved.shape[k + 2 :]])
 
 
-RULES: Final[dict[str, Rule]] = {
-    "stablehlo.convolution": Rule(_convolution, "`convolution(x, w, ...)`"),
-    "stablehlo.dot": Rule(_dot, "`dot_general(x, y, contracting)`"),
-    "stablehlo.dot_general": Rule(_dot_general, "`dot_general(x, y, contracting, batch, dtype)`"),
+RULES: Final[dict[str, TranslationRule]] = {
+    "stablehlo.convolution": TranslationRule(_convolution, "`convolution(x, w, ...)`"),
+    "stablehlo.dot": TranslationRule(_dot, "`dot_general(x, y, contracting)`"),
+    "stablehlo.dot_general": TranslationRule(_dot_general, "`dot_general(x, y, contracting, batch, dtype)`"),
 }

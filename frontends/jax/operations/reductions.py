@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.frontends.jax.operations.shapes import number_of, padded
-from tlx.frontends.jax.program import Operation, Region
-from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.frontends.jax.program import StablehloOperation, StablehloRegion
+from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Value
 from tlx.graph.reductions import neutral_element
 
@@ -29,7 +29,7 @@ _LARGEST_WINDOW: Final = 256
 _COMBINE: Final = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum", "all": "and", "any": "or"}
 
 
-def combination(region: Region) -> str | None:
+def combination(region: StablehloRegion) -> str | None:
     """The operation that a region applies to its two parameters, such as `stablehlo.add`; None for another region."""
     if len(region.operations) != 1 or len(region.parameters) != 2:
         return None
@@ -38,7 +38,7 @@ def combination(region: Region) -> str | None:
     return operation.name if is_plain else None
 
 
-def _reduction(c: Context, dtype: np.dtype[Any]) -> str | None:
+def _reduction(c: OperationContext, dtype: np.dtype[Any]) -> str | None:
     """The reduction of `Graph.reduce` that the operation's region is; None for others."""
     name = _REDUCTIONS.get(combination(c.operation.regions[0]) or "")
     if name is None:
@@ -53,7 +53,7 @@ def _is_neutral(name: str, initial: Value) -> bool:
     return number_of(initial) == neutral_element(name, initial.dtype)
 
 
-def _reduce(c: Context) -> Results:
+def _reduce(c: OperationContext) -> Results:
     dimensions: Sequence[int] = c.attribute("dimensions")
     if len(c.operands) == 2:
         x, initial = c.operands
@@ -64,11 +64,11 @@ def _reduce(c: Context) -> Results:
     return _folded(c, dimensions)
 
 
-def _with_initial(c: Context, name: str, result: Value, initial: Value) -> Value:
+def _with_initial(c: OperationContext, name: str, result: Value, initial: Value) -> Value:
     return result if _is_neutral(name, initial) else c.graph.binary(_COMBINE[name], result, initial)
 
 
-def _extreme(c: Context) -> Results | None:
+def _extreme(c: OperationContext) -> Results | None:
     """`argmax` and `argmin`, which are a reduction of pairs of values and indices in StableHLO.
 
     Values and indices of the parameters are `x, i, y, j`:
@@ -93,13 +93,13 @@ def _extreme(c: Context) -> Results | None:
     return [best, g.convert(found, indices.dtype)]
 
 
-def _is_index(c: Context, along: int) -> bool:
+def _is_index(c: OperationContext, along: int) -> bool:
     """Whether the second operand is the index along a dimension."""
     definition = c.translation.definition(c.operation.operands[1])
     return definition is not None and definition.attributes.get("iota_dimension") == along
 
 
-def _spelled(region: Region) -> str:
+def _spelled(region: StablehloRegion) -> str:
     """A region as a text in which values have numbers in order of appearance."""
     numbers = {v: k for k, v in enumerate(region.parameters)}
     lines: list[str] = []
@@ -126,7 +126,7 @@ _EXTREMES: Final = {
 }
 
 
-def _folded(c: Context, dimensions: Sequence[int]) -> Results:
+def _folded(c: OperationContext, dimensions: Sequence[int]) -> Results:
     """Any reduction."""
     count = len(c.operands) // 2
 
@@ -136,7 +136,7 @@ def _folded(c: Context, dimensions: Sequence[int]) -> Results:
     return list(c.graph.fold(combine, c.operands[:count], c.operands[count:], dimensions))
 
 
-def _window_attributes(c: Context, rank: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+def _window_attributes(c: OperationContext, rank: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     """Window, strides and padding."""
     window = list(c.attribute("window_dimensions"))
     strides = list(c.attribute("window_strides") or [1] * rank)
@@ -144,7 +144,7 @@ def _window_attributes(c: Context, rank: int) -> tuple[list[int], list[int], lis
     return window, strides, [(low, high) for low, high in padding]
 
 
-def _reduce_window(c: Context) -> Results:
+def _reduce_window(c: OperationContext) -> Results:
     """Windows of the reductions of the graph; others are combined elementwise, position by position."""
     rank = c.operands[0].rank
     window, strides, padding = _window_attributes(c, rank)
@@ -189,7 +189,7 @@ def _positions(
 
 
 def _cumulative(
-    c: Context,
+    c: OperationContext,
     name: str,
     x: Value,
     window: Sequence[int],
@@ -209,7 +209,7 @@ def _cumulative(
     return c.graph.cumulative(name, x, along, reverse=sides[padding[along]])
 
 
-def _select_and_scatter(c: Context) -> Results:
+def _select_and_scatter(c: OperationContext) -> Results:
     """The gradient of max and min pooling, in passes over the positions of a window.
 
     At each position, the elements that windows have there are compared with the best so far; a second pass sums what
@@ -243,27 +243,29 @@ def _select_and_scatter(c: Context) -> Results:
     return [_with_initial(c, "sum", result, initial)]
 
 
-def _direction(region: Region) -> str | None:
+def _direction(region: StablehloRegion) -> str | None:
     """The comparison by which a region selects its first parameter."""
     if len(region.operations) != 1 or region.operations[0].operands != region.parameters:
         return None
-    operation: Operation = region.operations[0]
+    operation: StablehloOperation = region.operations[0]
     direction = str(operation.attributes.get("comparison_direction", "")).lower()
     return direction if direction in ("ge", "gt", "le", "lt") else None
 
 
-def _map(c: Context) -> Results:
+def _map(c: OperationContext) -> Results:
     return c.region(0, *c.operands)
 
 
-RULES: Final[dict[str, Rule]] = {
-    "stablehlo.map": Rule(_map, "the operations of its region, on tensors"),
-    "stablehlo.reduce": Rule(_reduce, "`reduce(name, x, axes)`, `argmax`, `argmin`; others by halves, elementwise"),
-    "stablehlo.reduce_window": Rule(
+RULES: Final[dict[str, TranslationRule]] = {
+    "stablehlo.map": TranslationRule(_map, "the operations of its region, on tensors"),
+    "stablehlo.reduce": TranslationRule(
+        _reduce, "`reduce(name, x, axes)`, `argmax`, `argmin`; others by halves, elementwise"
+    ),
+    "stablehlo.reduce_window": TranslationRule(
         _reduce_window,
         "`reduce_window(name, x, window, strides, padding)`, `cumulative(name, x, axis)`; others elementwise",
     ),
-    "stablehlo.select_and_scatter": Rule(
+    "stablehlo.select_and_scatter": TranslationRule(
         _select_and_scatter, "comparisons and sums of slices, one for each position of the window"
     ),
 }

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tlx.frontends.jax.program import Operation, Region
-from tlx.frontends.jax.translation import Context, Results, Rule
+from tlx.frontends.jax.program import StablehloOperation, StablehloRegion
+from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Value
 
 
-def _sort(c: Context) -> Results:
+def _sort(c: OperationContext) -> Results:
     """`Graph.sort` by keys: what the comparator computes of each operand before it compares them.
 
     f(x) < f(y)   ->   the tensors are sorted by the key f(operand)
@@ -31,7 +31,7 @@ def _sort(c: Context) -> Results:
     return [found[places[k]] if is_needed else None for k, is_needed in enumerate(c.needed)]
 
 
-def approximate_top_k(c: Context) -> Results:
+def approximate_top_k(c: OperationContext) -> Results:
     """The first elements in the order of a comparator: exact, which is an approximation as good as any."""
     configuration: Mapping[str, Any] = c.attribute("mhlo.backend_config")
     (comparator,) = c.attribute("called_computations")
@@ -42,13 +42,13 @@ def approximate_top_k(c: Context) -> Results:
     return [x[first] for x in found]
 
 
-def _is_index(c: Context, number: int, axis: int) -> bool:
+def _is_index(c: OperationContext, number: int, axis: int) -> bool:
     """Whether an operand is the index along a dimension."""
     definition = c.translation.definition(c.operation.operands[number])
     return definition is not None and definition.attributes.get("iota_dimension") == axis
 
 
-def _keys(c: Context, region: Region) -> tuple[list[int], bool]:
+def _keys(c: OperationContext, region: StablehloRegion) -> tuple[list[int], bool]:
     """The values that a comparator compares, of the left elements, most significant first, and the order.
 
     Several keys are compared one after the other: `a < b or (a == b and rest)`.
@@ -69,8 +69,8 @@ def _keys(c: Context, region: Region) -> tuple[list[int], bool]:
 
 
 def _first_comparison(
-    defined: Mapping[int, Operation], operation: Operation | None
-) -> tuple[Operation | None, int | None]:
+    defined: Mapping[int, StablehloOperation], operation: StablehloOperation | None
+) -> tuple[StablehloOperation | None, int | None]:
     """The comparison of the most significant key, and the value that compares the others, if there are others."""
     if operation is None or operation.name != "stablehlo.or":
         return operation, None
@@ -78,13 +78,13 @@ def _first_comparison(
     return (first, second.operands[1]) if second is not None and second.name == "stablehlo.and" else (None, None)
 
 
-def _key_tensors(c: Context, region: Region, keys: list[int]) -> list[Value]:
+def _key_tensors(c: OperationContext, region: StablehloRegion, keys: list[int]) -> list[Value]:
     """The keys of the operands: the comparator's operations, on tensors in place of elements."""
     arguments = [x for x in c.operands for _ in range(2)]
-    wanted = Region(region.parameters, region.operations, tuple(keys))
+    wanted = StablehloRegion(region.parameters, region.operations, tuple(keys))
     return c.translation.inline_all(wanted, arguments, c.around)
 
 
-RULES: Final[dict[str, Rule]] = {
-    "stablehlo.sort": Rule(_sort, "`sort(*operands, axis=, keys=, descending=)`"),
+RULES: Final[dict[str, TranslationRule]] = {
+    "stablehlo.sort": TranslationRule(_sort, "`sort(*operands, axis=, keys=, descending=)`"),
 }

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -17,38 +17,38 @@ _SELU_GAMMA: Final = 1.05070102214813232421875
 
 
 @operator(*_UNARY)
-def unary(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def unary(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Functions that TLX has."""
     return t.unary(_UNARY[node.operator], x)
 
 
 @operator("LeakyRelu")
-def leaky_relu(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def leaky_relu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x`, times alpha where it is negative."""
     return t.where(t.compare("lt", x, 0), t.multiply(x, node.number("alpha", 0.01)), x)
 
 
 @operator("PRelu")
-def prelu(t: Tensors, node: Node, x: Tensor, slope: Tensor) -> Tensor:
+def prelu(t: Tensors, node: OnnxNode, x: Tensor, slope: Tensor) -> Tensor:
     """`x`, times a slope where it is negative."""
     _ = node
     return t.where(t.compare("lt", x, 0), t.multiply(x, slope), x)
 
 
 @operator("Elu")
-def elu(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def elu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x`, where it is negative `alpha (exp(x) - 1)`."""
     return _exponential(t, x, node.number("alpha", 1.0), 1.0)
 
 
 @operator("Selu")
-def selu(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def selu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`gamma x`, where it is negative `gamma alpha (exp(x) - 1)`."""
     return t.multiply(_exponential(t, x, node.number("alpha", _SELU_ALPHA), 1.0), node.number("gamma", _SELU_GAMMA))
 
 
 @operator("Celu")
-def celu(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def celu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x`, where it is negative `alpha (exp(x / alpha) - 1)`."""
     alpha = node.number("alpha", 1.0)
     return _exponential(t, x, alpha, alpha)
@@ -60,27 +60,27 @@ def _exponential(t: Tensors, x: Tensor, alpha: float, scale: float) -> Tensor:
 
 
 @operator("ThresholdedRelu")
-def thresholded_relu(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def thresholded_relu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x` where it is greater than alpha, else 0."""
     return t.where(t.compare("gt", x, node.number("alpha", 1.0)), x, 0)
 
 
 @operator("HardSigmoid")
-def hard_sigmoid(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def hard_sigmoid(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`alpha x + beta`, between 0 and 1."""
     line = t.add(t.multiply(x, node.number("alpha", 0.2)), node.number("beta", 0.5))
     return t.minimum(t.maximum(line, 0), 1)
 
 
 @operator("HardSwish")
-def hard_swish(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def hard_swish(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x` times `x / 6 + 1 / 2` between 0 and 1."""
     _ = node
     return t.multiply(x, t.minimum(t.maximum(t.add(t.multiply(x, 1 / 6), 0.5), 0), 1))
 
 
 @operator("Softplus")
-def softplus(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def softplus(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`log(exp(x) + 1)`, without overflow."""
     _ = node
     return _softplus(t, x)
@@ -93,28 +93,28 @@ def _softplus(t: Tensors, x: Tensor) -> Tensor:
 
 
 @operator("Softsign")
-def softsign(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def softsign(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x / (1 + |x|)`."""
     _ = node
     return t.divide(x, t.add(t.unary("abs", x), 1))
 
 
 @operator("Mish")
-def mish(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def mish(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x tanh(softplus(x))`."""
     _ = node
     return t.multiply(x, t.unary("tanh", _softplus(t, x)))
 
 
 @operator("Swish", "com.microsoft.QuickGelu")
-def swish(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def swish(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x sigmoid(alpha x)`."""
     alpha = node.number("alpha", 1.702 if node.operator == "QuickGelu" else 1.0)
     return t.multiply(x, t.unary("sigmoid", t.multiply(x, alpha)))
 
 
 @operator("Gelu", "com.microsoft.Gelu", note="float64 is computed in float32")
-def gelu(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def gelu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x / 2 (1 + erf(x / sqrt(2)))`, or its approximation by tanh."""
     value = t.value(x)
     if node.text("approximate", "none") == "tanh":
@@ -125,14 +125,14 @@ def gelu(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("com.microsoft.BiasGelu", "com.microsoft.FastGelu")
-def biased_gelu(t: Tensors, node: Node, x: Tensor, bias: Tensor | None = None) -> Tensor:
+def biased_gelu(t: Tensors, node: OnnxNode, x: Tensor, bias: Tensor | None = None) -> Tensor:
     """Gelu of the sum with a bias; FastGelu is its approximation by tanh."""
     total = x if bias is None else t.add(x, bias)
     return t.graph.gelu(t.value(total)) if node.operator == "FastGelu" else gelu(t, node, total)
 
 
 @operator("Shrink")
-def shrink(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def shrink(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x` moved towards 0 by a bias, and 0 between `-lambd` and `lambd`."""
     bias, limit = node.number("bias", 0.0), node.number("lambd", 0.5)
     above = t.where(t.compare("gt", x, limit), t.subtract(x, bias), t.multiply(x, 0))
@@ -140,7 +140,7 @@ def shrink(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
-def softmax(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def softmax(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Along an axis; before version 13 along that and all later ones."""
     axis = t.axis(node.integer("axis", -1 if node.opset >= 13 else 1), len(x.shape))
     return softmax_along(t, x, axis, node.opset, node.operator)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import ELEMENT_TYPES, Node, element_type, type_name
+from tlx.frontends.onnx.model import ELEMENT_TYPES, OnnxNode, element_type, type_name
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float
@@ -51,19 +51,19 @@ _SQUARED: Final = {2.0: 2, 3.0: 3, 4.0: 4}
 
 
 @operator(*_BINARY)
-def binary(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def binary(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """Elementwise, with broadcasting."""
     return t.binary(_BINARY[node.operator], x, y)
 
 
 @operator(*_RELATIONS)
-def compare(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def compare(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """Booleans."""
     return t.compare(_RELATIONS[node.operator], x, y)
 
 
 @operator(*_UNARY)
-def unary(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def unary(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Functions of one operand."""
     name = _UNARY[node.operator]
     if name in ("exp", "log", "sqrt", "sin", "cos") and not is_float(x.dtype):
@@ -74,20 +74,20 @@ def unary(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator(*_VARIADIC)
-def variadic(t: Tensors, node: Node, x: Tensor, *others: Tensor) -> Tensor:
+def variadic(t: Tensors, node: OnnxNode, x: Tensor, *others: Tensor) -> Tensor:
     """One result of any number of operands."""
     return functools.reduce(functools.partial(t.binary, _VARIADIC[node.operator]), others, x)
 
 
 @operator("Mean")
-def mean(t: Tensors, node: Node, x: Tensor, *others: Tensor) -> Tensor:
+def mean(t: Tensors, node: OnnxNode, x: Tensor, *others: Tensor) -> Tensor:
     """`(x + y + ...) / n`."""
     _ = node
     return t.divide(functools.reduce(t.add, others, x), 1 + len(others))
 
 
 @operator("Mod")
-def mod(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def mod(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """The remainder with the sign of the divisor, as Python's, or with `fmod` that of the dividend, as C's."""
     remainder = t.binary("remainder", x, y)
     if node.integer("fmod", 0) or x.dtype.kind == "u":
@@ -98,7 +98,7 @@ def mod(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
 
 
 @operator("BitShift")
-def bit_shift(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def bit_shift(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """Shifts of unsigned integers."""
     direction = node.text("direction")
     if direction not in ("LEFT", "RIGHT"):
@@ -107,7 +107,7 @@ def bit_shift(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
 
 
 @operator("Pow")
-def power(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def power(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """`x ** y`; small integers and halves as exponents become products and roots."""
     _ = node
     if isinstance(y, np.ndarray) and y.size == 1 and len(y.shape) <= len(x.shape):
@@ -127,21 +127,21 @@ def power(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
 
 
 @operator("Reciprocal")
-def reciprocal(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def reciprocal(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`1 / x`."""
     _ = node
     return t.divide(1, x)
 
 
 @operator("IsNaN")
-def is_nan(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def is_nan(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x != x`."""
     _ = node
     return t.compare("ne", x, x)
 
 
 @operator("IsInf")
-def is_inf(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def is_inf(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Whether an element is infinite, of the signs that the attributes choose."""
     found: Tensor = np.zeros((), np.bool_)
     if node.integer("detect_positive", 1):
@@ -152,14 +152,14 @@ def is_inf(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Where")
-def where(t: Tensors, node: Node, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def where(t: Tensors, node: OnnxNode, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Selection."""
     _ = node
     return t.where(condition, x, y)
 
 
 @operator("Clip")
-def clip(t: Tensors, node: Node, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+def clip(t: Tensors, node: OnnxNode, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
     """`x`, but not below `low` and not above `high`; before version 11 they are attributes."""
     least: Any = node.get("min") if low is None else low
     most: Any = node.get("max") if high is None else high
@@ -169,7 +169,7 @@ def clip(t: Tensors, node: Node, x: Tensor, low: Tensor | None = None, high: Ten
 
 
 @operator("Cast", note="not to or from strings, floats of 4 bits, and other 8-bit floats")
-def cast(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def cast(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Conversion, rounded to nearest."""
     number = node.integer("to", 0)
     to = element_type(number)
@@ -179,13 +179,13 @@ def cast(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("CastLike")
-def cast_like(t: Tensors, node: Node, x: Tensor, like: Tensor) -> Tensor:
+def cast_like(t: Tensors, node: OnnxNode, x: Tensor, like: Tensor) -> Tensor:
     """Conversion to the type of another tensor."""
     return t.convert(x, like.dtype, saturates=bool(node.integer("saturate", 1)))
 
 
 @operator("Erf", note="float64 is computed in float32")
-def erf(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def erf(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The error function."""
     _ = node
     value = t.value(x)

@@ -13,10 +13,10 @@ import numpy as np
 
 from tlx.diagnostics import TlxError
 from tlx.frontends.onnx.loops import fold
-from tlx.frontends.onnx.model import GraphDefinition, ModelError, Node
+from tlx.frontends.onnx.model import GraphDefinition, ModelError, OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, TensorSequence
-from tlx.frontends.onnx.translate import Translation
+from tlx.frontends.onnx.translate import ModelTranslation
 from tlx.graph import Value
 
 _UNROLLED: Final = 8  # iterations of a loop that is written out
@@ -27,7 +27,7 @@ _UNKNOWN_ROWS: Final = (
 
 
 @operator("If", note="branches of different shapes only if the condition is known")
-def if_(t: Translation, node: Node, condition: Tensor) -> tuple[Tensor, ...]:
+def if_(t: ModelTranslation, node: OnnxNode, condition: Tensor) -> tuple[Tensor, ...]:
     """One of two graphs."""
     branches = node.subgraph("then_branch"), node.subgraph("else_branch")
     if isinstance(condition, np.ndarray):
@@ -58,7 +58,7 @@ def if_(t: Translation, node: Node, condition: Tensor) -> tuple[Tensor, ...]:
 
 @operator("Loop", note="rows are stacked only if their number is known")
 def loop(
-    t: Translation, node: Node, trips: Tensor | None = None, condition: Tensor | None = None, *state: Tensor
+    t: ModelTranslation, node: OnnxNode, trips: Tensor | None = None, condition: Tensor | None = None, *state: Tensor
 ) -> tuple[Tensor, ...]:
     """A graph as long as a condition holds, at most some number of times."""
     body = node.subgraph("body")
@@ -75,7 +75,7 @@ def loop(
     return tuple(_while(t, body, trips, start, state))
 
 
-def _none(t: Translation, body: GraphDefinition, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _none(t: ModelTranslation, body: GraphDefinition, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The results of no iteration: the state, and rows without elements."""
     rows: list[Tensor] = []
     for output in body.outputs[1 + len(state) :]:
@@ -86,7 +86,7 @@ def _none(t: Translation, body: GraphDefinition, state: Sequence[Tensor]) -> tup
     return (*state, *rows)
 
 
-def _counted(t: Translation, body: GraphDefinition, count: int, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _counted(t: ModelTranslation, body: GraphDefinition, count: int, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """A loop with a known number of iterations."""
     carried, captured = len(state), t.captured(body)
 
@@ -118,7 +118,7 @@ def _counted(t: Translation, body: GraphDefinition, count: int, state: Sequence[
 
 
 def _while(
-    t: Translation, body: GraphDefinition, trips: Tensor | None, start: Tensor, state: Sequence[Tensor]
+    t: ModelTranslation, body: GraphDefinition, trips: Tensor | None, start: Tensor, state: Sequence[Tensor]
 ) -> list[Tensor]:
     """A loop whose number of iterations is found when it runs."""
     limit = None if trips is None else t.reshape(trips, ())
@@ -145,7 +145,7 @@ def _while(
 
 
 @operator("Scan", note="from version 9 on")
-def scan(t: Translation, node: Node, *operands: Tensor) -> tuple[Tensor, ...]:
+def scan(t: ModelTranslation, node: OnnxNode, *operands: Tensor) -> tuple[Tensor, ...]:
     """A graph for each row of some tensors."""
     body, count = node.subgraph("body"), node.integer("num_scan_inputs", 1)
     if node.opset < 9 or not 1 <= count <= len(operands):
@@ -182,13 +182,13 @@ def scan(t: Translation, node: Node, *operands: Tensor) -> tuple[Tensor, ...]:
     return (*last, *stacked)
 
 
-def _first(t: Translation, x: Tensor, axis: int) -> Tensor:
+def _first(t: ModelTranslation, x: Tensor, axis: int) -> Tensor:
     """The tensor with a dimension moved to the front."""
     place = t.axis(axis, len(x.shape))
     return t.transpose(x, [place, *(d for d in range(len(x.shape)) if d != place)])
 
 
-def _last(t: Translation, x: Tensor, axis: int) -> Tensor:
+def _last(t: ModelTranslation, x: Tensor, axis: int) -> Tensor:
     """The tensor with its first dimension moved to another place."""
     place = t.axis(axis, len(x.shape))
     order = list(range(1, len(x.shape)))
@@ -199,21 +199,21 @@ def _last(t: Translation, x: Tensor, axis: int) -> Tensor:
 
 
 @operator("SequenceConstruct", "SequenceEmpty")
-def sequence_construct(t: Translation, node: Node, *items: Tensor) -> TensorSequence:
+def sequence_construct(t: ModelTranslation, node: OnnxNode, *items: Tensor) -> TensorSequence:
     """A sequence of tensors, or of none."""
     _ = t, node
     return TensorSequence(items)
 
 
 @operator("SequenceAt")
-def sequence_at(t: Translation, node: Node, sequence: TensorSequence, position: Tensor) -> Tensor:
+def sequence_at(t: ModelTranslation, node: OnnxNode, sequence: TensorSequence, position: Tensor) -> Tensor:
     """The tensor at a known position."""
     _ = node
     return sequence.items[t.axis(int(t.scalar(position, "the position")), len(sequence.items))]
 
 
 @operator("SequenceLength")
-def sequence_length(t: Translation, node: Node, sequence: TensorSequence) -> Tensor:
+def sequence_length(t: ModelTranslation, node: OnnxNode, sequence: TensorSequence) -> Tensor:
     """The number of tensors."""
     _ = t, node
     return np.array(len(sequence.items), np.int64)
@@ -221,7 +221,7 @@ def sequence_length(t: Translation, node: Node, sequence: TensorSequence) -> Ten
 
 @operator("SequenceInsert")
 def sequence_insert(
-    t: Translation, node: Node, sequence: TensorSequence, x: Tensor, position: Tensor | None = None
+    t: ModelTranslation, node: OnnxNode, sequence: TensorSequence, x: Tensor, position: Tensor | None = None
 ) -> TensorSequence:
     """One more tensor, at the end or at a known position."""
     _ = node
@@ -232,7 +232,7 @@ def sequence_insert(
 
 @operator("SequenceErase")
 def sequence_erase(
-    t: Translation, node: Node, sequence: TensorSequence, position: Tensor | None = None
+    t: ModelTranslation, node: OnnxNode, sequence: TensorSequence, position: Tensor | None = None
 ) -> TensorSequence:
     """The sequence without its last tensor, or that at a known position."""
     _ = node
@@ -241,7 +241,7 @@ def sequence_erase(
 
 
 @operator("SplitToSequence")
-def split_to_sequence(t: Translation, node: Node, x: Tensor, sizes: Tensor | None = None) -> TensorSequence:
+def split_to_sequence(t: ModelTranslation, node: OnnxNode, x: Tensor, sizes: Tensor | None = None) -> TensorSequence:
     """Parts along an axis: of extent 1, of one size, or of several."""
     axis = t.axis(node.integer("axis", 0), len(x.shape))
     extent = x.shape[axis]
@@ -260,7 +260,7 @@ def split_to_sequence(t: Translation, node: Node, x: Tensor, sizes: Tensor | Non
 
 
 @operator("ConcatFromSequence")
-def concat_from_sequence(t: Translation, node: Node, sequence: TensorSequence) -> Tensor:
+def concat_from_sequence(t: ModelTranslation, node: OnnxNode, sequence: TensorSequence) -> Tensor:
     """The tensors of a sequence one after the other, or stacked."""
     if not sequence.items:
         raise node.error("the sequence is empty")

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node
+from tlx.frontends.onnx.model import Array, OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -20,14 +20,14 @@ def _from_start(t: Tensors, indices: Tensor, extent: int) -> Tensor:
 
 
 @operator("Gather")
-def gather(t: Tensors, node: Node, x: Tensor, indices: Tensor) -> Tensor:
+def gather(t: Tensors, node: OnnxNode, x: Tensor, indices: Tensor) -> Tensor:
     """`numpy.take`."""
     axis = t.axis(node.integer("axis", 0), len(x.shape))
     return t.take(x, _from_start(t, indices, x.shape[axis]), axis)
 
 
 @operator("OneHot")
-def one_hot(t: Tensors, node: Node, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
+def one_hot(t: Tensors, node: OnnxNode, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     """One number at a position along a new dimension, another one elsewhere."""
     rank = len(indices.shape) + 1
     axis, extent = t.axis(node.integer("axis", -1), rank), int(t.scalar(depth, "depth"))
@@ -40,7 +40,7 @@ def one_hot(t: Tensors, node: Node, indices: Tensor, depth: Tensor, values: Tens
 
 
 @operator("GatherElements")
-def gather_elements(t: Tensors, node: Node, x: Tensor, indices: Tensor) -> Tensor:
+def gather_elements(t: Tensors, node: OnnxNode, x: Tensor, indices: Tensor) -> Tensor:
     """For each element of `indices` the element of `x` at the same place but for one dimension."""
     rank = len(x.shape)
     axis = t.axis(node.integer("axis", 0), rank)
@@ -62,7 +62,7 @@ def _elements(t: Tensors, indices: Tensor, axis: int) -> Tensor:
 
 
 @operator("GatherND")
-def gather_nd(t: Tensors, node: Node, x: Tensor, indices: Tensor) -> Tensor:
+def gather_nd(t: Tensors, node: OnnxNode, x: Tensor, indices: Tensor) -> Tensor:
     """Slices at positions that the last dimension of `indices` has."""
     batch, width = node.integer("batch_dims", 0), indices.shape[-1]
     if batch + width > len(x.shape) or batch < 0 or x.shape[:batch] != indices.shape[:batch]:
@@ -93,7 +93,7 @@ def _rows(t: Tensors, x: Tensor, indices: Tensor, batch: int, width: int) -> Ten
 _COMBINE: Final = {"none": "set", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
-def _combine(node: Node) -> str:
+def _combine(node: OnnxNode) -> str:
     name = node.text("reduction", "none")
     if name not in _COMBINE:
         raise node.error(f"reduction {name!r} is not one of {', '.join(_COMBINE)}")
@@ -101,7 +101,7 @@ def _combine(node: Node) -> str:
 
 
 @operator("ScatterND")
-def scatter_nd(t: Tensors, node: Node, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def scatter_nd(t: Tensors, node: OnnxNode, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """A copy with slices replaced, or combined with others."""
     width = indices.shape[-1]
     if not math.prod(updates.shape):
@@ -115,7 +115,7 @@ def scatter_nd(t: Tensors, node: Node, x: Tensor, indices: Tensor, updates: Tens
 
 
 @operator("ScatterElements", "Scatter")
-def scatter_elements(t: Tensors, node: Node, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def scatter_elements(t: Tensors, node: OnnxNode, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """A copy with elements replaced, or combined with others."""
     rank = len(x.shape)
     axis = t.axis(node.integer("axis", 0), rank)
@@ -129,7 +129,7 @@ def scatter_elements(t: Tensors, node: Node, x: Tensor, indices: Tensor, updates
 
 
 @operator("Compress", note="with a known condition")
-def compress(t: Tensors, node: Node, x: Tensor, condition: Tensor) -> Tensor:
+def compress(t: Tensors, node: OnnxNode, x: Tensor, condition: Tensor) -> Tensor:
     """The slices for which a condition holds."""
     chosen = np.flatnonzero(t.known(condition, "the condition"))
     if node.get("axis") is None:
@@ -138,7 +138,7 @@ def compress(t: Tensors, node: Node, x: Tensor, condition: Tensor) -> Tensor:
 
 
 @operator("NonZero", note="of a known tensor")
-def non_zero(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def non_zero(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Positions of the elements that are not 0."""
     _ = node
     return np.stack(np.nonzero(t.known(x, "the tensor"))).astype(np.int64)
@@ -147,7 +147,7 @@ def non_zero(t: Tensors, node: Node, x: Tensor) -> Tensor:
 @operator("NonMaxSuppression", note="of known boxes and scores")
 def non_max_suppression(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     boxes: Tensor,
     scores: Tensor,
     most: Tensor | None = None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float
@@ -33,7 +33,7 @@ def _wide(t: Tensors, x: Tensor) -> Tensor:
 
 @operator("BatchNormalization", note="as in inference")
 def batch_normalization(
-    t: Tensors, node: Node, x: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, variance: Tensor
+    t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, variance: Tensor
 ) -> Tensor:
     """`x` scaled and shifted for each channel."""
     if node.integer("training_mode", 0) or len([name for name in node.outputs if name]) > 1:
@@ -47,7 +47,7 @@ def batch_normalization(
 
 
 @operator("InstanceNormalization")
-def instance_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def instance_normalization(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """Each channel of each sample normalized."""
     rank = len(x.shape)
     normal = _normalized(t, x, range(2, rank), node.number("epsilon", 1e-5))
@@ -56,7 +56,7 @@ def instance_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor, shi
 
 @operator("LayerNormalization", note="one output")
 def layer_normalization(
-    t: Tensors, node: Node, x: Tensor, scale: Tensor, shift: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, shift: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     """The dimensions from an axis on normalized; with two further outputs, mean and inverse deviation."""
     axes = range(t.axis(node.integer("axis", -1), len(x.shape)), len(x.shape))
@@ -71,7 +71,7 @@ def layer_normalization(
 
 
 @operator("RMSNormalization")
-def rms_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor) -> Tensor:
+def rms_normalization(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor) -> Tensor:
     """The dimensions from an axis on divided by the root of their mean square."""
     axes = range(t.axis(node.integer("axis", -1), len(x.shape)), len(x.shape))
     normal = _normalized(t, _wide(t, x), axes, node.number("epsilon", 1e-5), centre=False)
@@ -79,7 +79,7 @@ def rms_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor) -> Tenso
 
 
 @operator("SimplifiedLayerNormalization")
-def simplified_layer_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor) -> Tensor:
+def simplified_layer_normalization(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor) -> Tensor:
     """RMSNormalization in models that onnxruntime has optimized."""
     return rms_normalization(t, node, x, scale)
 
@@ -87,7 +87,7 @@ def simplified_layer_normalization(t: Tensors, node: Node, x: Tensor, scale: Ten
 @operator("com.microsoft.SkipLayerNormalization")
 def skip_layer_normalization(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     skip: Tensor,
     scale: Tensor,
@@ -102,7 +102,7 @@ def skip_layer_normalization(
 
 @operator("com.microsoft.SkipSimplifiedLayerNormalization")
 def skip_simplified_layer_normalization(
-    t: Tensors, node: Node, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor | None, ...]:
     """RMSNormalization of the sum of two tensors, and of a bias; the fourth output is the sum."""
     total = _sum(t, x, skip, bias)
@@ -114,13 +114,13 @@ def _sum(t: Tensors, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
     return total if bias is None else t.add(total, bias)
 
 
-def _with_epsilon(node: Node) -> Node:
+def _with_epsilon(node: OnnxNode) -> OnnxNode:
     """A node of onnxruntime's, whose epsilon is 1e-12 where it has none."""
     return replace(node, attributes={"epsilon": 1e-12, **node.attributes})
 
 
 @operator("GroupNormalization")
-def group_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def group_normalization(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """Groups of channels normalized."""
     groups, rank = node.integer("num_groups", 1), len(x.shape)
     if groups < 1 or x.shape[1] % groups:
@@ -135,7 +135,7 @@ def group_normalization(t: Tensors, node: Node, x: Tensor, scale: Tensor, shift:
 
 
 @operator("MeanVarianceNormalization")
-def mean_variance_normalization(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def mean_variance_normalization(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`(x - mean) / (deviation + 1e-9)`."""
     axes = t.axes(node.integers("axes") or [0, 2, 3], len(x.shape))
     count = math.prod(x.shape[d] for d in axes)
@@ -146,7 +146,7 @@ def mean_variance_normalization(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("LpNormalization")
-def lp_normalization(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def lp_normalization(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x` divided by its norm along an axis."""
     axis = t.axis(node.integer("axis", -1), len(x.shape))
     if node.integer("p", 2) == 1:
@@ -157,7 +157,7 @@ def lp_normalization(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("LRN")
-def lrn(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def lrn(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Local response normalization: `x / (bias + alpha / size * sum of squares of neighbouring channels) ** beta`."""
     size = node.integer("size", 1)
     if size < 1:

@@ -7,7 +7,7 @@ import string
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node, element_type
+from tlx.frontends.onnx.model import Array, OnnxNode, element_type
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -30,14 +30,14 @@ def along_axis(t: Tensors, x: Tensor, matrix: Tensor, axis: int) -> Tensor:
 
 
 @operator("MatMul")
-def matmul(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def matmul(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """`x @ y` as in numpy."""
     _ = node
     return product(t, x, y)
 
 
 @operator("com.microsoft.FusedMatMul")
-def fused_matmul(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
+def fused_matmul(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor) -> Tensor:
     """`alpha x @ y`; the last dimensions of an operand may be exchanged, and the batch come after the rows."""
 
     def operand(x: Tensor, side: str) -> Tensor:
@@ -56,7 +56,7 @@ def fused_matmul(t: Tensors, node: Node, x: Tensor, y: Tensor) -> Tensor:
 
 
 @operator("Gemm")
-def gemm(t: Tensors, node: Node, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
+def gemm(t: Tensors, node: OnnxNode, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
     """`alpha x @ y + beta c`, with `x` and `y` transposed or not."""
     if len(x.shape) != 2 or len(y.shape) != 2:
         t.fail(f"shapes {x.shape} and {y.shape} must be matrices")
@@ -76,7 +76,7 @@ def _number(number: float, x: Tensor) -> float:
 
 
 @operator("Einsum")
-def einsum(t: Tensors, node: Node, *operands: Tensor) -> Tensor:
+def einsum(t: Tensors, node: OnnxNode, *operands: Tensor) -> Tensor:
     """Products and sums by names of dimensions, from left to right."""
     equation = node.text("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -151,7 +151,7 @@ def _contracted(t: Tensors, lhs: tuple[Tensor, str], rhs: tuple[Tensor, str], la
 
 
 @operator("Det")
-def det(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def det(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The determinants of matrices, by LU factors."""
     _ = node
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
@@ -167,7 +167,7 @@ def det(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("DFT", note="of a known length and axis")
-def dft(t: Tensors, node: Node, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
+def dft(t: Tensors, node: OnnxNode, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """The discrete Fourier transform along a dimension, by a matrix; the last one has real and imaginary parts."""
     rank = len(x.shape)
     given = node.integer("axis", 1) if node.opset < 20 else -2 if axis is None else int(t.scalar(axis, "axis"))
@@ -206,7 +206,7 @@ def _waves(terms: int, results: int, count: int, sign: int) -> Array:
 
 @operator("STFT", note="of known lengths")
 def stft(
-    t: Tensors, node: Node, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
 ) -> Tensor:
     """The discrete Fourier transforms of overlapping frames, each times a window: `(N, frames, results, 2)`."""
     if len(x.shape) == 2:
@@ -229,7 +229,7 @@ def stft(
 
 @operator("MelWeightMatrix", note="of known numbers")
 def mel_weight_matrix(
-    t: Tensors, node: Node, bins: Tensor, length: Tensor, rate: Tensor, lower: Tensor, upper: Tensor
+    t: Tensors, node: OnnxNode, bins: Tensor, length: Tensor, rate: Tensor, lower: Tensor, upper: Tensor
 ) -> Tensor:
     """The matrix of triangular filters, equally wide on the mel scale, from frequencies to bands."""
     count, size, sampled = (int(t.scalar(x, "the number")) for x in (bins, length, rate))

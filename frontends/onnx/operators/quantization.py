@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node, element_type, type_name
+from tlx.frontends.onnx.model import Array, OnnxNode, element_type, type_name
 from tlx.frontends.onnx.operators.activations import softmax_along
 from tlx.frontends.onnx.operators.windows import average_pool, borders, convolved, spatial
 from tlx.frontends.onnx.table import operator
@@ -25,7 +25,7 @@ from tlx.intrinsics.numpy_types import is_float, small_float_of
 _UNSIGNED: Final = np.dtype(np.uint8)
 
 
-def _spread(t: Tensors, node: Node, v: Tensor, x: Tensor) -> Tensor:
+def _spread(t: Tensors, node: OnnxNode, v: Tensor, x: Tensor) -> Tensor:
     """A scale or zero point for all of a tensor, for each position of an axis, or for blocks along it."""
     rank = len(x.shape)
     if math.prod(v.shape) == 1:
@@ -49,7 +49,7 @@ def _at_axis(v: Tensor, axis: int, rank: int) -> list[int]:
     "com.microsoft.DequantizeLinear",
     note="integers of 4 and 2 bits only as constants, no floats of 4 bits",
 )
-def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def dequantize_linear(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`(x - zero point) * scale`."""
     number = node.integer("output_dtype", 0)
     to = element_type(number) if number else scale.dtype
@@ -64,7 +64,7 @@ def dequantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Te
 
 
 @operator("QuantizeLinear", "com.microsoft.QuantizeLinear", note="to integers of 8 and 16 bits, and 8-bit floats")
-def quantize_linear(t: Tensors, node: Node, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def quantize_linear(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """`x / scale`, rounded to even, plus the zero point, saturated; a float has no zero point but 0."""
     number = node.integer("output_dtype", 0)
     to = zero.dtype if zero is not None else element_type(number) if number else _UNSIGNED
@@ -94,7 +94,7 @@ def _quantized(t: Tensors, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @operator("DynamicQuantizeLinear")
-def dynamic_quantize_linear(t: Tensors, node: Node, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def dynamic_quantize_linear(t: Tensors, node: OnnxNode, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A tensor in 8 bits by its own range, with its scale and zero point."""
     _ = node
     return _quantized(t, x)
@@ -139,7 +139,7 @@ def _sum(t: Tensors, x: Tensor, axis: int) -> Tensor:
     return t.reduce("sum", t.convert(x, np.int32), [axis], keep=True)
 
 
-def _conv(t: Tensors, node: Node, x: Tensor, w: Tensor, zeros: Sequence[Tensor | None]) -> Tensor:
+def _conv(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, zeros: Sequence[Tensor | None]) -> Tensor:
     """The convolution of two tensors of 8-bit integers with zero points, in int32."""
     a, p = _signed(t, x, zeros[0])
     b, q = _signed(t, w, zeros[1])
@@ -157,7 +157,7 @@ def _conv(t: Tensors, node: Node, x: Tensor, w: Tensor, zeros: Sequence[Tensor |
     return t.subtract(result, t.multiply(t.reshape(p, ()), _inside(node, a.shape, b)))
 
 
-def _inside(node: Node, shape: Sequence[int], w: Array) -> Array:
+def _inside(node: OnnxNode, shape: Sequence[int], w: Array) -> Array:
     """For each position of a convolution's result, the sum of the weights that do not meet padding."""
     rank = len(shape) - 2
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
@@ -184,7 +184,7 @@ def quantized_product(t: Tensors, x: Tensor, w: Tensor, scale: Tensor, zero: Ten
 
 @operator("MatMulInteger")
 def matmul_integer(
-    t: Tensors, node: Node, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
     """A product of 8-bit integers, in int32."""
     _ = node
@@ -193,7 +193,7 @@ def matmul_integer(
 
 @operator("ConvInteger")
 def conv_integer(
-    t: Tensors, node: Node, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
     """A convolution of 8-bit integers, in int32."""
     return _conv(t, node, x, w, (x_zero, w_zero))
@@ -214,7 +214,7 @@ def _requantized(t: Tensors, x: Tensor, scales: Sequence[Tensor], zero: Tensor, 
 @operator("QLinearMatMul")
 def qlinear_matmul(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,
@@ -232,7 +232,7 @@ def qlinear_matmul(
 @operator("QLinearConv")
 def qlinear_conv(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,
@@ -253,7 +253,9 @@ def qlinear_conv(
 # Operators of onnxruntime's quantizer: computed in float32, between `DequantizeLinear` and `QuantizeLinear` ---------
 
 
-def _quantized_like(t: Tensors, node: Node, result: Tensor, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+def _quantized_like(
+    t: Tensors, node: OnnxNode, result: Tensor, x: Tensor, scale: Tensor, zero: Tensor | None
+) -> Tensor:
     """`quantize_linear` to the type of the zero point, or that of an operand."""
     return quantize_linear(t, node, result, scale, np.zeros((), x.dtype) if zero is None else zero)
 
@@ -261,7 +263,7 @@ def _quantized_like(t: Tensors, node: Node, result: Tensor, x: Tensor, scale: Te
 @operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
 def qlinear_binary(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,
@@ -279,7 +281,7 @@ def qlinear_binary(
 
 @operator("com.microsoft.QLinearSigmoid", "com.microsoft.QLinearLeakyRelu")
 def qlinear_unary(
-    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
 ) -> Tensor:
     """A function of a quantized tensor, quantized."""
     wide = dequantize_linear(t, node, x, x_scale, x_zero)
@@ -292,7 +294,7 @@ def qlinear_unary(
 
 @operator("com.microsoft.QLinearSoftmax")
 def qlinear_softmax(
-    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
 ) -> Tensor:
     """Softmax of a quantized tensor, quantized; `opset` says over which dimensions."""
     wide = dequantize_linear(t, node, x, x_scale, x_zero)
@@ -302,7 +304,7 @@ def qlinear_softmax(
 
 
 @operator("com.microsoft.QLinearConcat")
-def qlinear_concat(t: Tensors, node: Node, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+def qlinear_concat(t: Tensors, node: OnnxNode, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
     """Quantized tensors, each with scale and zero point, one after the other, quantized."""
     if not operands or len(operands) % 3:
         raise node.error("needs a scale and a zero point after each tensor")
@@ -320,7 +322,7 @@ def qlinear_concat(t: Tensors, node: Node, scale: Tensor, zero: Tensor, *operand
     note="channels are the second dimension",
 )
 def qlinear_average_pool(
-    t: Tensors, node: Node, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
+    t: Tensors, node: OnnxNode, x: Tensor, x_scale: Tensor, x_zero: Tensor, scale: Tensor, zero: Tensor | None = None
 ) -> Tensor:
     """Means of a quantized tensor, quantized."""
     if node.integer("channels_last", 0):
@@ -336,7 +338,7 @@ def qlinear_average_pool(
 @operator("com.microsoft.QGemm")
 def quantized_gemm(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,

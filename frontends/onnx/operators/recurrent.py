@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from tlx.frontends.onnx.loops import fold
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.operators.products import product
 from tlx.frontends.onnx.operators.quantization import quantized_product
 from tlx.frontends.onnx.table import operator
@@ -50,7 +50,7 @@ class _Cell:
         activations: The functions.
     """
 
-    node: Node
+    node: OnnxNode
     kind: str
     size: int
     weights: Tensor | _QuantizedWeights
@@ -64,7 +64,7 @@ class _Cell:
 @operator("LSTM", "GRU", "RNN")
 def recurrent(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     w: Tensor,
     r: Tensor,
@@ -97,7 +97,7 @@ def recurrent(
 @operator("com.microsoft.DynamicQuantizeLSTM")
 def quantized_lstm(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     w: Tensor,
     r: Tensor,
@@ -121,7 +121,7 @@ def quantized_lstm(
 
 def _layer(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     weights: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
     initial: tuple[Tensor | None, Tensor | None],
@@ -168,7 +168,7 @@ def _initial(t: Tensors, state: Tensor | None, direction: int, x: Tensor, size: 
     return t.reshape(t.part(state, 0, direction, direction + 1), shape)
 
 
-def _cell(t: Tensors, node: Node, d: int, weights: Sequence[Tensor | None], kind: str) -> _Cell:
+def _cell(t: Tensors, node: OnnxNode, d: int, weights: Sequence[Tensor | None], kind: str) -> _Cell:
     """The weights of a direction."""
     w, r, b, p = (None if v is None else t.reshape(t.part(v, 0, d, d + 1), v.shape[1:]) for v in weights)
     assert w is not None
@@ -189,7 +189,7 @@ def _cell(t: Tensors, node: Node, d: int, weights: Sequence[Tensor | None], kind
     )
 
 
-def _activations(t: Tensors, node: Node, direction: int, kind: str) -> list[Activation]:
+def _activations(t: Tensors, node: OnnxNode, direction: int, kind: str) -> list[Activation]:
     """The functions of a direction, clipped."""
     names, default = node.get("activations"), _DEFAULTS[kind]
     count = len(default)
@@ -204,7 +204,7 @@ def _activations(t: Tensors, node: Node, direction: int, kind: str) -> list[Acti
     return [lambda x, f=f: f(t.minimum(t.maximum(x, -clip), clip)) for f in functions]
 
 
-def _activation(t: Tensors, node: Node, name: str, alphas: list[float], betas: list[float]) -> Activation:
+def _activation(t: Tensors, node: OnnxNode, name: str, alphas: list[float], betas: list[float]) -> Activation:
     """A function by its name; some take the next numbers."""
     simple = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
     folded = name.lower()

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float
@@ -19,7 +19,7 @@ _REDUCTIONS: Final = (
 
 
 @operator(*_REDUCTIONS)
-def reduce(t: Tensors, node: Node, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def reduce(t: Tensors, node: OnnxNode, x: Tensor, axes: Tensor | None = None) -> Tensor:
     """Reductions over some axes, by default all; before version 13 or 18 they are an attribute."""
     keep = bool(node.integer("keepdims", 1))
     named = node.integers("axes") if axes is None else t.integers(axes, "axes")
@@ -67,7 +67,7 @@ def _wide(t: Tensors, x: Tensor) -> Tensor:
     return t.convert(x, np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
-def _of_nothing(t: Tensors, node: Node, x: Tensor, along: list[int], keep: bool) -> Tensor:
+def _of_nothing(t: Tensors, node: OnnxNode, x: Tensor, along: list[int], keep: bool) -> Tensor:
     """The reduction of a tensor without elements: the neutral element."""
     shape = [1 if d in along else e for d, e in enumerate(x.shape) if keep or d not in along]
     number = _EMPTY.get(node.operator, 1 if node.operator == "ReduceProd" else 0)
@@ -82,7 +82,7 @@ def _of_nothing(t: Tensors, node: Node, x: Tensor, along: list[int], keep: bool)
 
 
 @operator("ArgMax", "ArgMin")
-def arg(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def arg(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Index of the greatest or least element, the first or the last of several."""
     axis = t.axis(node.integer("axis", 0), len(x.shape))
     extent = x.shape[axis]
@@ -102,7 +102,7 @@ def arg(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("CumSum", "CumProd")
-def cumulative(t: Tensors, node: Node, x: Tensor, axis: Tensor) -> Tensor:
+def cumulative(t: Tensors, node: OnnxNode, x: Tensor, axis: Tensor) -> Tensor:
     """Sums or products of all elements up to each one."""
     along = t.axis(int(t.scalar(axis, "axis")), len(x.shape))
     if not math.prod(x.shape):
@@ -113,7 +113,7 @@ def cumulative(t: Tensors, node: Node, x: Tensor, axis: Tensor) -> Tensor:
 
 
 @operator("TopK", note="always sorted")
-def top_k(t: Tensors, node: Node, x: Tensor, k: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def top_k(t: Tensors, node: OnnxNode, x: Tensor, k: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The greatest or least elements along an axis, and their indices; before version 10 `k` is an attribute."""
     axis = t.axis(node.integer("axis", -1), len(x.shape))
     count = node.integer("k", 0) if k is None else int(t.scalar(k, "k"))

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node
+from tlx.frontends.onnx.model import Array, OnnxNode
 from tlx.frontends.onnx.operators.products import along_axis
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
@@ -33,7 +33,7 @@ _CUBIC_FAR: Final = (-0.75, 3.75, -6.0, 3.0)
 @operator("Resize", "Upsample")
 def resize(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     second: Tensor | None = None,
     third: Tensor | None = None,
@@ -91,7 +91,7 @@ def resize(
     return _repeated(t, x, repeats)
 
 
-def _by_sizes(node: Node, extents: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:
+def _by_sizes(node: OnnxNode, extents: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:
     """Sizes and scales, where sizes are given."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     scales = [n / e if e else 1.0 for n, e in zip(sizes, extents, strict=True)]
@@ -101,7 +101,7 @@ def _by_sizes(node: Node, extents: list[int], sizes: list[int]) -> tuple[list[in
     return [math.floor(e * scale + 0.5) for e in extents], [scale] * len(extents)
 
 
-def _places(node: Node, extent: int, size: int, scale: float, region: tuple[float, float]) -> Array:
+def _places(node: OnnxNode, extent: int, size: int, scale: float, region: tuple[float, float]) -> Array:
     """The position in the operand of each position of the result."""
     mode = node.text("coordinate_transformation_mode", "asymmetric" if node.opset < 11 else "half_pixel")
     x = np.arange(size, dtype=np.float64)
@@ -124,7 +124,7 @@ def _places(node: Node, extent: int, size: int, scale: float, region: tuple[floa
     raise node.error(f"coordinate_transformation_mode {mode!r} is not supported")
 
 
-def _nearest(node: Node, places: Array, extent: int) -> Array:
+def _nearest(node: OnnxNode, places: Array, extent: int) -> Array:
     """The number of the element that is nearest to each position."""
     name = node.text("nearest_mode", "floor" if node.opset < 11 else "round_prefer_floor")
     if name not in _ROUNDED:
@@ -132,7 +132,7 @@ def _nearest(node: Node, places: Array, extent: int) -> Array:
     return np.clip(_ROUNDED[name](places), 0, extent - 1).astype(np.int64)
 
 
-def _outside(node: Node, places: Array, extent: int) -> Array:
+def _outside(node: OnnxNode, places: Array, extent: int) -> Array:
     """Whether each position takes the extrapolation value, as it is outside of the operand."""
     crops = node.text("coordinate_transformation_mode") == "tf_crop_and_resize"
     return ((places < 0) | (places > extent - 1)) & crops
@@ -154,7 +154,7 @@ def _repeated(t: Tensors, x: Tensor, times: Sequence[int]) -> Tensor:
     return t.reshape(wide, [e * n for e, n in pairs])
 
 
-def _weights(node: Node, mode: str, extent: int, places: Array, scale: float) -> tuple[Array, Array]:
+def _weights(node: OnnxNode, mode: str, extent: int, places: Array, scale: float) -> tuple[Array, Array]:
     """The matrix that interpolates along a dimension, `(extent, size)`, and which positions lie outside."""
     narrow = min(scale, 1.0) if node.integer("antialias", 0) else 1.0
     radius = 1 if mode == "linear" else 2
@@ -181,7 +181,7 @@ def _cubic(distance: Array, a: float) -> Array:
 
 
 @operator("GridSample")
-def grid_sample(t: Tensors, node: Node, x: Tensor, grid: Tensor) -> Tensor:
+def grid_sample(t: Tensors, node: OnnxNode, x: Tensor, grid: Tensor) -> Tensor:
     """Elements of `x`, `(N, C, D...)`, at positions between -1 and 1: `grid` is `(N, E..., number of D)`."""
     rank = len(x.shape) - 2
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(node.text("mode", "linear"), node.text("mode", "linear"))
@@ -255,7 +255,7 @@ def _weighted(t: Tensors, x: Tensor, taps: Sequence[Sequence[tuple[Tensor, Tenso
     return result
 
 
-def _reflected(t: Tensors, node: Node, place: Tensor, extent: int) -> Tensor:
+def _reflected(t: Tensors, node: OnnxNode, place: Tensor, extent: int) -> Tensor:
     """Positions reflected at the ends: at the elements there, or half a step outside of them."""
     low, span = (0.0, extent - 1.0) if node.integer("align_corners", 0) else (-0.5, float(extent))
     if not span:
@@ -291,7 +291,7 @@ def _picked(t: Tensors, x: Tensor, places: Sequence[Tensor], is_zero_outside: bo
 
 
 @operator("RoiAlign", note="with a fixed sampling_ratio")
-def roi_align(t: Tensors, node: Node, x: Tensor, boxes: Tensor, samples: Tensor) -> Tensor:
+def roi_align(t: Tensors, node: OnnxNode, x: Tensor, boxes: Tensor, samples: Tensor) -> Tensor:
     """Averages, or maxima, of interpolated elements of `x`, `(N, C, H, W)`, in the cells of boxes, `(R, 4)`."""
     ratio = node.integer("sampling_ratio", 0)
     mode = node.text("mode", "avg")
@@ -321,7 +321,7 @@ def roi_align(t: Tensors, node: Node, x: Tensor, boxes: Tensor, samples: Tensor)
 
 
 def _along_boxes(
-    t: Tensors, node: Node, boxes: Tensor, dimension: int, extent: int, count: int, is_half: bool
+    t: Tensors, node: OnnxNode, boxes: Tensor, dimension: int, extent: int, count: int, is_half: bool
 ) -> list[tuple[Tensor, Tensor]]:
     """The elements before and after each sample along a dimension of the boxes, `(R, count)`, and their weights.
 

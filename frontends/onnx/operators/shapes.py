@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node, element_type, type_name
-from tlx.frontends.onnx.model import Tensor as StoredTensor
+from tlx.frontends.onnx.model import Array, OnnxNode, StoredTensor, element_type, type_name
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.graph import Value
@@ -18,7 +17,7 @@ from tlx.intrinsics.numpy_types import is_float
 
 
 @operator("Identity", "Dropout", note="Dropout as in inference")
-def identity(t: Tensors, node: Node, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
+def identity(t: Tensors, node: OnnxNode, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
     """The operand; the mask of Dropout is True."""
     trains = training is not None and t.scalar(training, "training_mode")
     if trains and (ratio is None or t.scalar(ratio, "ratio")):
@@ -27,7 +26,7 @@ def identity(t: Tensors, node: Node, x: Tensor, ratio: Tensor | None = None, tra
 
 
 @operator("Constant")
-def constant(t: Tensors, node: Node) -> Array:
+def constant(t: Tensors, node: OnnxNode) -> Array:
     """A constant, by one of several attributes."""
     _ = t
     for name, dtype in (
@@ -44,7 +43,7 @@ def constant(t: Tensors, node: Node) -> Array:
 
 
 @operator("ConstantOfShape")
-def constant_of_shape(t: Tensors, node: Node, shape: Tensor) -> Array:
+def constant_of_shape(t: Tensors, node: OnnxNode, shape: Tensor) -> Array:
     """One number everywhere."""
     stored = node.get("value")
     number = stored.array.reshape(-1) if isinstance(stored, StoredTensor) else np.zeros(1, np.float32)
@@ -53,21 +52,21 @@ def constant_of_shape(t: Tensors, node: Node, shape: Tensor) -> Array:
 
 
 @operator("Shape")
-def shape_of(t: Tensors, node: Node, x: Tensor) -> Array:
+def shape_of(t: Tensors, node: OnnxNode, x: Tensor) -> Array:
     """Extents of the dimensions `start` to `end`."""
     _ = t
     return np.array(x.shape[slice(node.integer("start", 0), node.get("end"))], np.int64)
 
 
 @operator("Size")
-def size(t: Tensors, node: Node, x: Tensor) -> Array:
+def size(t: Tensors, node: OnnxNode, x: Tensor) -> Array:
     """The number of elements."""
     _ = t, node
     return np.array(math.prod(x.shape), np.int64)
 
 
 @operator("Reshape")
-def reshape(t: Tensors, node: Node, x: Tensor, shape: Tensor) -> Tensor:
+def reshape(t: Tensors, node: OnnxNode, x: Tensor, shape: Tensor) -> Tensor:
     """The same elements in row-major order; 0 keeps an extent, -1 is what is left."""
     extents = t.integers(shape, "the shape") or []
     if not node.integer("allowzero", 0):
@@ -85,7 +84,7 @@ def _filled(t: Tensors, extents: list[int], count: int) -> list[int]:
 
 
 @operator("Flatten")
-def flatten(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def flatten(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """A matrix: the dimensions before an axis, and the others."""
     axis = node.integer("axis", 1)
     before = math.prod(x.shape[: t.axis(axis, len(x.shape)) if axis != len(x.shape) else axis])
@@ -93,7 +92,7 @@ def flatten(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Squeeze")
-def squeeze(t: Tensors, node: Node, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def squeeze(t: Tensors, node: OnnxNode, x: Tensor, axes: Tensor | None = None) -> Tensor:
     """Remove dimensions of extent 1; before version 13 they are an attribute."""
     named = node.integers("axes") if axes is None else t.integers(axes, "axes")
     removed = [d for d, e in enumerate(x.shape) if e == 1] if named is None else t.axes(named, len(x.shape))
@@ -103,21 +102,21 @@ def squeeze(t: Tensors, node: Node, x: Tensor, axes: Tensor | None = None) -> Te
 
 
 @operator("Unsqueeze")
-def unsqueeze(t: Tensors, node: Node, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def unsqueeze(t: Tensors, node: OnnxNode, x: Tensor, axes: Tensor | None = None) -> Tensor:
     """New dimensions of extent 1; before version 13 their places are an attribute."""
     named = node.integers("axes") if axes is None else t.integers(axes, "axes")
     return t.expand(x, *(named or []))
 
 
 @operator("Transpose")
-def transpose(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def transpose(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Another order of the dimensions, by default the reverse one."""
     order = node.integers("perm")
     return t.transpose(x, list(reversed(range(len(x.shape)))) if order is None else order)
 
 
 @operator("Expand")
-def expand(t: Tensors, node: Node, x: Tensor, shape: Tensor) -> Tensor:
+def expand(t: Tensors, node: OnnxNode, x: Tensor, shape: Tensor) -> Tensor:
     """Broadcasting in both directions."""
     _ = node
     wanted = np.broadcast_to(np.zeros((), np.bool_), t.checked(t.integers(shape, "the shape") or []))
@@ -125,7 +124,7 @@ def expand(t: Tensors, node: Node, x: Tensor, shape: Tensor) -> Tensor:
 
 
 @operator("Tile")
-def tile(t: Tensors, node: Node, x: Tensor, repeats: Tensor) -> Tensor:
+def tile(t: Tensors, node: OnnxNode, x: Tensor, repeats: Tensor) -> Tensor:
     """The tensor several times along each dimension."""
     _ = node
     counts = t.integers(repeats, "repeats") or []
@@ -138,7 +137,7 @@ def tile(t: Tensors, node: Node, x: Tensor, repeats: Tensor) -> Tensor:
 
 
 @operator("Concat")
-def concat(t: Tensors, node: Node, *parts: Tensor) -> Tensor:
+def concat(t: Tensors, node: OnnxNode, *parts: Tensor) -> Tensor:
     """One after the other."""
     if not parts:
         raise node.error("has no inputs")
@@ -146,7 +145,7 @@ def concat(t: Tensors, node: Node, *parts: Tensor) -> Tensor:
 
 
 @operator("Split")
-def split(t: Tensors, node: Node, x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, ...]:
+def split(t: Tensors, node: OnnxNode, x: Tensor, sizes: Tensor | None = None) -> tuple[Tensor, ...]:
     """Parts along an axis: of given sizes, or of equal ones, of which the last can be smaller."""
     axis = t.axis(node.integer("axis", 0), len(x.shape))
     extent = x.shape[axis]
@@ -164,7 +163,7 @@ def split(t: Tensors, node: Node, x: Tensor, sizes: Tensor | None = None) -> tup
 @operator("Slice")
 def slice_(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     starts: Tensor | None = None,
     ends: Tensor | None = None,
@@ -194,7 +193,7 @@ def slice_(
 @operator("Pad")
 def pad(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     pads: Tensor | None = None,
     number: Tensor | None = None,
@@ -249,7 +248,7 @@ def _border(t: Tensors, mode: str, extent: int, low: int, high: int) -> Array:
 
 
 @operator("Range")
-def range_(t: Tensors, node: Node, start: Tensor, limit: Tensor, delta: Tensor) -> Array:
+def range_(t: Tensors, node: OnnxNode, start: Tensor, limit: Tensor, delta: Tensor) -> Array:
     """Numbers at equal distances."""
     _ = node
     a, b, step = (t.scalar(x, what) for x, what in ((start, "start"), (limit, "limit"), (delta, "delta")))
@@ -261,7 +260,7 @@ def range_(t: Tensors, node: Node, start: Tensor, limit: Tensor, delta: Tensor) 
 
 
 @operator("EyeLike")
-def eye_like(t: Tensors, node: Node, x: Tensor) -> Array:
+def eye_like(t: Tensors, node: OnnxNode, x: Tensor) -> Array:
     """Ones on a diagonal."""
     number = node.get("dtype")
     dtype = x.dtype if number is None else element_type(number)
@@ -276,18 +275,18 @@ _RANDOM_NOTE: Final = "the same numbers in each call; not in loops and branches"
 
 
 @operator("RandomNormal", "RandomUniform", note=_RANDOM_NOTE)
-def random(t: Tensors, node: Node) -> Array:
+def random(t: Tensors, node: OnnxNode) -> Array:
     """Random numbers, chosen when the model is translated."""
     return _random(t, node, node.integers("shape") or [], np.dtype(np.float32))
 
 
 @operator("RandomNormalLike", "RandomUniformLike", note=_RANDOM_NOTE)
-def random_like(t: Tensors, node: Node, x: Tensor) -> Array:
+def random_like(t: Tensors, node: OnnxNode, x: Tensor) -> Array:
     """Random numbers, as many as another tensor has, chosen when the model is translated."""
     return _random(t, node, x.shape, x.dtype)
 
 
-def _random(t: Tensors, node: Node, shape: Sequence[int], default: np.dtype[Any]) -> Array:
+def _random(t: Tensors, node: OnnxNode, shape: Sequence[int], default: np.dtype[Any]) -> Array:
     number = node.get("dtype")
     dtype = default if number is None else element_type(number)
     if dtype is None or not is_float(dtype):
@@ -305,7 +304,7 @@ def _random(t: Tensors, node: Node, shape: Sequence[int], default: np.dtype[Any]
 
 
 @operator("Trilu")
-def trilu(t: Tensors, node: Node, x: Tensor, k: Tensor | None = None) -> Tensor:
+def trilu(t: Tensors, node: OnnxNode, x: Tensor, k: Tensor | None = None) -> Tensor:
     """The part of matrices above a diagonal, or with `upper=0` below it."""
     rows, columns = x.shape[-2:]
     offset = 0 if k is None else t.scalar(k, "k")
@@ -315,7 +314,7 @@ def trilu(t: Tensors, node: Node, x: Tensor, k: Tensor | None = None) -> Tensor:
 
 
 @operator("DepthToSpace")
-def depth_to_space(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def depth_to_space(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Channels become blocks of positions."""
     block = node.integer("blocksize", 1)
     n, c, h, w = x.shape
@@ -329,7 +328,7 @@ def depth_to_space(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("SpaceToDepth")
-def space_to_depth(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def space_to_depth(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Blocks of positions become channels."""
     block = node.integer("blocksize", 1)
     n, c, h, w = x.shape
@@ -339,7 +338,7 @@ def space_to_depth(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("ReverseSequence")
-def reverse_sequence(t: Tensors, node: Node, x: Tensor, lengths: Tensor) -> Tensor:
+def reverse_sequence(t: Tensors, node: OnnxNode, x: Tensor, lengths: Tensor) -> Tensor:
     """The first elements of each sample in the opposite order."""
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
     if {batch, time} != {0, 1} or len(x.shape) < 2:
@@ -356,7 +355,7 @@ def reverse_sequence(t: Tensors, node: Node, x: Tensor, lengths: Tensor) -> Tens
 
 
 @operator("BitCast", note="between types of one width")
-def bit_cast(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def bit_cast(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The same bits as another type."""
     to = element_type(node.integer("to", 0))
     if to is None or to.itemsize != x.dtype.itemsize:

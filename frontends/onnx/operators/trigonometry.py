@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Node
+from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 
@@ -20,14 +20,14 @@ _ACOSH: Final = (1.7596881071e-3, -7.5272886713e-3, 2.6454905019e-2, -1.17847417
 
 
 @operator("Tan")
-def tan(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def tan(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`sin(x) / cos(x)`."""
     _ = node
     return t.divide(t.unary("sin", x), t.unary("cos", x))
 
 
 @operator("Sinh", "Cosh")
-def sinh(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def sinh(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`(exp(x) - exp(-x)) / 2`, or the sum; near 0 `sinh(x) = x + x^3 / 6 + x^5 / 120 + x^7 / 5040`."""
     up, down = t.unary("exp", x), t.unary("exp", t.unary("negative", x))
     if node.operator == "Cosh":
@@ -56,7 +56,7 @@ def _signed_like(t: Tensors, magnitude: Tensor, x: Tensor) -> Tensor:
 
 
 @operator("Atan", note=_FLOAT64)
-def atan(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def atan(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The angle, reduced to below pi / 8."""
     _ = node
     a = t.unary("abs", t.convert(x, np.float32))
@@ -76,7 +76,7 @@ def _asin(t: Tensors, a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @operator("Asin", note=_FLOAT64)
-def asin(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def asin(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The angle; above 1/2 by that of `sqrt((1 - x) / 2)`."""
     _ = node
     is_large, small = _asin(t, t.unary("abs", t.convert(x, np.float32)))
@@ -85,7 +85,7 @@ def asin(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Acos", note=_FLOAT64)
-def acos(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def acos(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The angle, above 1/2 `2 asin(sqrt((1 - x) / 2))`, below -1/2 its mirror image."""
     _ = node
     wide = t.convert(x, np.float32)
@@ -98,7 +98,7 @@ def acos(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Asinh", note=_FLOAT64)
-def asinh(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def asinh(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`log(|x| + sqrt(x^2 + 1))`."""
     _ = node
     a = t.unary("abs", t.convert(x, np.float32))
@@ -109,7 +109,7 @@ def asinh(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Acosh", note=_FLOAT64)
-def acosh(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def acosh(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`log(x + sqrt(x^2 - 1))`."""
     _ = node
     wide = t.convert(x, np.float32)
@@ -122,7 +122,7 @@ def acosh(t: Tensors, node: Node, x: Tensor) -> Tensor:
 
 
 @operator("Atanh", note=_FLOAT64)
-def atanh(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def atanh(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`log((1 + x) / (1 - x)) / 2`."""
     _ = node
     wide = t.convert(x, np.float32)

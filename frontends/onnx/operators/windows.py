@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tlx.frontends.onnx.model import Array, Node
+from tlx.frontends.onnx.model import Array, OnnxNode
 from tlx.frontends.onnx.operators.resize import interpolated
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
@@ -18,7 +18,7 @@ from tlx.intrinsics.numpy_types import is_float
 Borders = Sequence[tuple[int, int]]
 
 
-def spatial(node: Node, name: str, rank: int, default: int = 1) -> list[int]:
+def spatial(node: OnnxNode, name: str, rank: int, default: int = 1) -> list[int]:
     """An attribute that has a number for each spatial dimension."""
     numbers = node.integers(name)
     if numbers is None:
@@ -30,7 +30,9 @@ def spatial(node: Node, name: str, rank: int, default: int = 1) -> list[int]:
     return numbers
 
 
-def borders(node: Node, extents: Sequence[int], reach: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+def borders(
+    node: OnnxNode, extents: Sequence[int], reach: Sequence[int], strides: Sequence[int]
+) -> list[tuple[int, int]]:
     """Padding of each spatial dimension, for windows that reach over some positions."""
     rank = len(extents)
     automatic = node.text("auto_pad", "NOTSET")
@@ -56,12 +58,12 @@ def biased(t: Tensors, x: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @operator("Conv")
-def conv(t: Tensors, node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Sums of products of windows."""
     return biased(t, convolved(t, node, t.rounded(x), t.rounded(w), x.dtype), bias)
 
 
-def convolved(t: Tensors, node: Node, x: Tensor, w: Tensor, dtype: np.dtype[np.generic]) -> Tensor:
+def convolved(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, dtype: np.dtype[np.generic]) -> Tensor:
     """The convolution without its bias, with sums of some type."""
     rank = len(x.shape) - 2
     if rank < 1 or len(w.shape) != len(x.shape):
@@ -84,7 +86,7 @@ def _check_output(t: Tensors, extents: Sequence[int], reach: Sequence[int], padd
 
 
 @operator("ConvTranspose")
-def conv_transpose(t: Tensors, node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv_transpose(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """The transpose of a convolution: a convolution of a dilated input with the kernel reversed."""
     rank = len(x.shape) - 2
     if rank < 1 or len(w.shape) != len(x.shape):
@@ -118,7 +120,9 @@ def conv_transpose(t: Tensors, node: Node, x: Tensor, w: Tensor, bias: Tensor | 
     return biased(t, result, bias)
 
 
-def _cropped(node: Node, extents: Sequence[int], strides: Sequence[int], whole: Sequence[int]) -> list[tuple[int, int]]:
+def _cropped(
+    node: OnnxNode, extents: Sequence[int], strides: Sequence[int], whole: Sequence[int]
+) -> list[tuple[int, int]]:
     """How much of the whole result is cut off before and after each dimension."""
     shape = node.integers("output_shape")
     automatic = node.text("auto_pad", "NOTSET")
@@ -131,7 +135,7 @@ def _cropped(node: Node, extents: Sequence[int], strides: Sequence[int], whole: 
     return [(n // 2, n - n // 2) if upper else (n - n // 2, n // 2) for n in totals]
 
 
-def _windows(node: Node, x: Tensor) -> tuple[list[int], list[int], list[int], list[tuple[int, int]]]:
+def _windows(node: OnnxNode, x: Tensor) -> tuple[list[int], list[int], list[int], list[tuple[int, int]]]:
     """Extents, strides, dilations and padding of the windows; `ceil_mode` is padding at the end."""
     rank = len(x.shape) - 2
     window = spatial(node, "kernel_shape", rank)
@@ -176,7 +180,7 @@ def _places(t: Tensors, padded: Tensor, window: list[int], strides: list[int], d
 
 
 @operator("MaxPool")
-def max_pool(t: Tensors, node: Node, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+def max_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
     """The greatest element of each window; with a further output, its number among all elements."""
     window, strides, dilations, padding = _windows(node, x)
     if len(node.outputs) < 2 or not node.outputs[1]:
@@ -202,7 +206,7 @@ def max_pool(t: Tensors, node: Node, x: Tensor) -> Tensor | tuple[Tensor, Tensor
 
 
 @operator("MaxUnpool")
-def max_unpool(t: Tensors, node: Node, x: Tensor, numbers: Tensor, shape: Tensor | None = None) -> Tensor:
+def max_unpool(t: Tensors, node: OnnxNode, x: Tensor, numbers: Tensor, shape: Tensor | None = None) -> Tensor:
     """The inverse of MaxPool: elements at their places among zeros."""
     rank = len(x.shape) - 2
     window, strides = spatial(node, "kernel_shape", rank), spatial(node, "strides", rank)
@@ -220,7 +224,7 @@ def max_unpool(t: Tensors, node: Node, x: Tensor, numbers: Tensor, shape: Tensor
 
 
 @operator("Col2Im")
-def col2im(t: Tensors, node: Node, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
+def col2im(t: Tensors, node: OnnxNode, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """Sums of overlapping blocks, the columns of a matrix: what a convolution's gradient adds to its input."""
     extents, window = t.integers(image, "image_shape") or [], t.integers(block, "block_shape") or []
     rank = len(extents)
@@ -247,7 +251,7 @@ def col2im(t: Tensors, node: Node, x: Tensor, image: Tensor, block: Tensor) -> T
 @operator("DeformConv", note="of images")
 def deform_conv(
     t: Tensors,
-    node: Node,
+    node: OnnxNode,
     x: Tensor,
     w: Tensor,
     offsets: Tensor,
@@ -285,7 +289,7 @@ def deform_conv(
 
 
 @operator("AveragePool")
-def average_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def average_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The mean of each window; the padding counts or not."""
     window, strides, dilations, padding = _windows(node, x)
     total = _reduced(t, "sum", x, window, strides, dilations, padding)
@@ -315,7 +319,7 @@ def _is_exact(count: Array) -> bool:
 
 
 @operator("LpPool")
-def lp_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def lp_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """The norm of each window."""
     window, strides, dilations, padding = _windows(node, x)
     p = node.integer("p", 2)
@@ -333,7 +337,7 @@ def _root(t: Tensors, x: Tensor, p: int) -> Tensor:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(t: Tensors, node: Node, x: Tensor) -> Tensor:
+def global_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """One window for each channel."""
     axes = list(range(2, len(x.shape)))
     if node.operator == "GlobalMaxPool":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, overload
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, document, method
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, KernelBase, document, method
 from tlx.frontends.tensor_language.builder.values import NoValue, Operand, TypeLike, Value, dictionary_of
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.control import Foreach, ForeachTile, Parallel
@@ -19,7 +19,7 @@ from tlx.frontends.tensor_language.types import INDEX, ScalarType, Type, promote
 
 
 @dataclass(eq=False, slots=True, repr=False)
-class Tile(NoValue):
+class ForeachTileBody(NoValue):
     """The tile that the body of `foreach_tile` works on.
 
     Attributes:
@@ -106,7 +106,7 @@ def _blas(name: str) -> str:
     )
 
 
-class Collective(Core):
+class Collective(KernelBase):
     """Collective instructions. A Python number as alpha or beta becomes a constant of the type that it multiplies."""
 
     def alloca(self, type_: TypeLike, *, alignment: int | None = None) -> Value:
@@ -232,7 +232,7 @@ class Collective(Core):
     @contextmanager
     def foreach_tile(
         self, start: Operand | Sequence[Operand], stop: Operand | Sequence[Operand], tile_shape: int | Sequence[int]
-    ) -> Generator[Tile]:
+    ) -> Generator[ForeachTileBody]:
         """`foreach_tile`: the block is an SPMD region for each tile of at most that shape, in any order.
 
         with k.foreach_tile((0, 0), (m, n), (32, 32)) as tile:
@@ -263,7 +263,7 @@ class Collective(Core):
                 body=UNWRITTEN,
             )
             self._check(written, (), span)
-            yield Tile(offset, size)
+            yield ForeachTileBody(offset, size)
         written.body = frame.region
         self._add(written, (), span)
 

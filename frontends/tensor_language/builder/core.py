@@ -139,7 +139,7 @@ UNWRITTEN: Final = Region([Yield()])
 """The region of an instruction that is checked before its region has been written."""
 
 
-class Core(ArgumentChecks):
+class KernelBase(ArgumentChecks):
     """Base of the builder of kernels."""
 
     _rules: InstructionChecker  # of the kernel's function

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from tlx.diagnostics import UsageError, counted
-from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, access_meanings, document, method
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, KernelBase, access_meanings, document, method
 from tlx.frontends.tensor_language.builder.values import NoValue, Operand, TypeLike, Value, dictionary_of, scalar_of
 from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.operations.control import Barrier, For, If, Yield
@@ -82,7 +82,7 @@ def _function(name: str) -> str:
     return document(MEANINGS[name].text, {"operand": operand}, f"The operand is {refused}.")
 
 
-class Arithmetic(Core):
+class Arithmetic(KernelBase):
     """Operations on scalars and on cooperative matrices. One of two operands may be a Python number."""
 
     def _unary(self, name: str, operand: Value) -> Value:
@@ -199,7 +199,7 @@ def _stored(name: str) -> str:
     return document("changes an entry of a memref, atomically.", {**_STORED, **access_meanings(name)}, refused)
 
 
-class Mixed(Core):
+class Mixed(KernelBase):
     """Instructions of both kinds of regions. Python numbers given as indices become constants of type `index`."""
 
     def _of_a_dimension(self, name: str, component: Component) -> Value:
@@ -420,7 +420,7 @@ class Results(NoValue):
 
 
 @dataclass(eq=False, slots=True, kw_only=True, repr=False)
-class Loop(Results):
+class SequentialLoop(Results):
     """A sequential loop.
 
     Attributes:
@@ -434,7 +434,7 @@ class Loop(Results):
     carried: tuple[Value, ...]
 
 
-class Control(Core):
+class Control(KernelBase):
     """`if`, `for` and `yield`."""
 
     @contextmanager
@@ -492,7 +492,7 @@ class Control(Core):
         *,
         init: Sequence[Operand] = (),
         unroll: bool | int | None = None,
-    ) -> Generator[Loop]:
+    ) -> Generator[SequentialLoop]:
         """`for`: the block runs for each index in order, and yields the values carried to the next iteration.
 
         with k.for_(0, n, init=[total]) as loop:
@@ -519,7 +519,7 @@ class Control(Core):
         types = tuple(value.type for value in initial)
         with self._region(types) as frame:
             index = self._value(type_)
-            loop = Loop(index=index, carried=tuple(self._value(t) for t in types))
+            loop = SequentialLoop(index=index, carried=tuple(self._value(t) for t in types))
             written = For(
                 variable=index.name,
                 start=first,

@@ -14,10 +14,10 @@ from textwrap import fill
 from typing import Any, Final, get_type_hints
 
 from tlx.frontends.tensor_language.builder import kernel
-from tlx.frontends.tensor_language.builder.collective import Collective, Tile
-from tlx.frontends.tensor_language.builder.core import Core
+from tlx.frontends.tensor_language.builder.collective import Collective, ForeachTileBody
+from tlx.frontends.tensor_language.builder.core import KernelBase
 from tlx.frontends.tensor_language.builder.kernel import Kernel
-from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Control, Loop, Mixed, Results
+from tlx.frontends.tensor_language.builder.mixed import Arithmetic, Control, Mixed, Results, SequentialLoop
 from tlx.frontends.tensor_language.builder.spmd import Entry, Spmd
 from tlx.frontends.tensor_language.syntax.annotations import literal_words
 
@@ -36,14 +36,14 @@ Every method checks its arguments when it is called, and raises a `TlxError` tha
 Rules about regions are checked when the kernel's block ends.
 """
 _SECTIONS: Final[tuple[tuple[str, type[Any]], ...]] = (
-    ("Constants", Core),
+    ("Constants", KernelBase),
     ("Collective instructions", Collective),
     ("Builtins, memory and views", Mixed),
     ("Conditions and loops", Control),
     ("Arithmetic, comparisons and functions", Arithmetic),
     ("SPMD instructions", Spmd),
 )
-_OF_BLOCKS: Final = (Results, Loop, Tile, Entry)
+_OF_BLOCKS: Final = (Results, SequentialLoop, ForeachTileBody, Entry)
 _FUNCTIONS: Final = (kernel.kernel, kernel.program, kernel.text)
 
 

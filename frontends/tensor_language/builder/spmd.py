@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, access_meanings, document, method
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, KernelBase, access_meanings, document, method
 from tlx.frontends.tensor_language.builder.mixed import Results
 from tlx.frontends.tensor_language.builder.values import Operand, TypeLike, Value
 from tlx.frontends.tensor_language.operations import OPERATIONS
@@ -105,7 +105,7 @@ def _entries_updated(name: str) -> str:
     return document(text, {"matrix": _MATRIX, "target": _MEMREF, **_PART, **access_meanings(name)}, _REFUSED)
 
 
-class Spmd(Core):
+class Spmd(KernelBase):
     """SPMD instructions."""
 
     def _subgroup(self, name: str, value: Value) -> Value:

@@ -225,7 +225,7 @@ Rule = Callable[["Emitter", Any], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class WorkGroup:
     """The work-group that is emitted.
 
     Attributes:
@@ -317,7 +317,7 @@ class Emitter:
 
     b: TensorBuilder
     source: Function
-    launch: Launch
+    launch: WorkGroup
     varying: frozenset[int]
     rules: Mapping[type[Instruction], Rule]
     first_writes: FirstWrites

@@ -29,10 +29,10 @@ from tlx.frontends.tensor_language.emit.emitter import (
     Emitted,
     Emitter,
     Group,
-    Launch,
     Memref,
     Number,
     SharedMemory,
+    WorkGroup,
     WorkItem,
     memory_type,
     register_type,
@@ -199,8 +199,8 @@ def emit_for_grid(module: Module, kernel: Function, grid: GridUnit) -> None:
     b = TensorBuilder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group_sizes(kernel)
-    if size > grid.warp:
-        message = f"a subgroup of {size} work-items; on a grid it has at most {grid.warp}: set 'subgroup_size'"
+    if size > grid.warp_threads:
+        message = f"a subgroup of {size} work-items; on a grid it has at most {grid.warp_threads}: set 'subgroup_size'"
         raise LoweringError(message, kernel.span)
     thread, base = thread_calls.number(b), thread_calls.shared(b)
     lane, subgroup = b.binary("urem", thread, const_int(I32, size)), b.binary("udiv", thread, const_int(I32, size))
@@ -214,9 +214,9 @@ def emit_for_grid(module: Module, kernel: Function, grid: GridUnit) -> None:
     row = b.binary("udiv", group, counts[0])
     ids = (b.binary("urem", group, counts[0]), b.binary("urem", row, counts[1]), b.binary("udiv", row, counts[1]))
     shared = SharedMemory(base, b.gep(I8, base, scratch_offset.value))
-    launch = Launch(ids, tuple(counts), size, shape)
+    launch = WorkGroup(ids, tuple(counts), size, shape)
     e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
-    products = tuple(p for p in grid.products if isinstance(p, FragmentProduct)) if size == grid.warp else ()
+    products = tuple(p for p in grid.products if isinstance(p, FragmentProduct)) if size == grid.warp_threads else ()
     e.item = WorkItem(thread, lane, subgroup, shared, products, matrix_uses(kernel, e.varying))
     bind_parameters(e, kernel, [*values[:-3], *ids, *counts])
     e.run(kernel.body)
@@ -244,7 +244,7 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     b = TensorBuilder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group_sizes(kernel)
-    launch = Launch(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
+    launch = WorkGroup(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
     e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
     bind_parameters(e, kernel, values)
     e.run(kernel.body)

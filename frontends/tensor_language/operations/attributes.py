@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tlx.diagnostics import Note
-from tlx.frontends.tensor_language.operations.context import Context
+from tlx.frontends.tensor_language.operations.context import FunctionCheck
 from tlx.frontends.tensor_language.syntax.nodes import (
     ATTRIBUTE_NAMES,
     GROUPS_WITHOUT_SIZE,
@@ -29,7 +29,7 @@ from tlx.frontends.tensor_language.types import (
 from tlx.frontends.tensor_language.work_items import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
 
 
-def check_function_attributes(context: Context, function: Function) -> None:
+def check_function_attributes(context: FunctionCheck, function: Function) -> None:
     """Check the sizes of groups and the attributes of converted programs, and store them in the context."""
     dictionary = function.attributes
     for name in (GROUPS_WITHOUT_SIZE, WIDE_FACTORS):
@@ -47,7 +47,7 @@ def check_function_attributes(context: Context, function: Function) -> None:
         _check_work_group_size(context, shape, size)
 
 
-def _check_subgroup_size(context: Context, attribute: Attribute) -> None:
+def _check_subgroup_size(context: FunctionCheck, attribute: Attribute) -> None:
     value = _integer(attribute)
     if value is None:
         context.error(f"subgroup_size must be an integer, not {_kind(attribute)}", attribute.span)
@@ -58,7 +58,7 @@ def _check_subgroup_size(context: Context, attribute: Attribute) -> None:
         context.subgroup_size = value
 
 
-def _check_work_group_size(context: Context, attribute: Attribute, size: Attribute | None) -> None:
+def _check_work_group_size(context: FunctionCheck, attribute: Attribute, size: Attribute | None) -> None:
     entries = _integers(context, attribute, "work_group_size")
     if entries is None:
         return
@@ -79,7 +79,7 @@ def _check_work_group_size(context: Context, attribute: Attribute, size: Attribu
         context.error(message, attribute.span)
 
 
-def check_parameter_attributes(context: Context, parameter: Parameter) -> None:
+def check_parameter_attributes(context: FunctionCheck, parameter: Parameter) -> None:
     """`alignment`, `shape_gcd` and `stride_gcd` of a memref or a group."""
     type_ = parameter.type.type
     memref = type_.memref if isinstance(type_, GroupType) else type_
@@ -97,7 +97,7 @@ def check_parameter_attributes(context: Context, parameter: Parameter) -> None:
             _check_divisors(context, name, divisors, extents, memref)
 
 
-def check_alloca_attributes(context: Context, attributes: Dictionary, type_: MemrefType) -> None:
+def check_alloca_attributes(context: FunctionCheck, attributes: Dictionary, type_: MemrefType) -> None:
     """`alignment`, a power of two that stack and heap support."""
     _check_dictionary(context, attributes, OF_ALLOCA, "alloca")
     alignment = attributes.get("alignment")
@@ -109,7 +109,7 @@ def check_alloca_attributes(context: Context, attributes: Dictionary, type_: Mem
         context.error(message, alignment.span)
 
 
-def check_for_attributes(context: Context, attributes: Dictionary) -> None:
+def check_for_attributes(context: FunctionCheck, attributes: Dictionary) -> None:
     """`unroll`, a boolean or a factor."""
     _check_dictionary(context, attributes, OF_FOR, "for")
     unroll = attributes.get("unroll")
@@ -121,7 +121,7 @@ def check_for_attributes(context: Context, attributes: Dictionary) -> None:
         context.error(f"unroll must be at least 1, but it is {unroll.value}: write false for none", unroll.span)
 
 
-def _check_alignment(context: Context, attribute: Attribute, memref: MemrefType) -> bool:
+def _check_alignment(context: FunctionCheck, attribute: Attribute, memref: MemrefType) -> bool:
     value, size = _integer(attribute), memref.element.size
     if value is None:
         message = f"alignment must be an integer, not {_kind(attribute)}"
@@ -134,7 +134,7 @@ def _check_alignment(context: Context, attribute: Attribute, memref: MemrefType)
 
 
 def _check_divisors(
-    context: Context, name: str, attribute: Attribute, extents: tuple[Extent, ...], memref: MemrefType
+    context: FunctionCheck, name: str, attribute: Attribute, extents: tuple[Extent, ...], memref: MemrefType
 ) -> None:
     divisors = _integers(context, attribute, name)
     if divisors is None:
@@ -151,7 +151,7 @@ def _check_divisors(
             return
 
 
-def _check_dictionary(context: Context, dictionary: Dictionary, allowed: tuple[str, ...], owner: str) -> None:
+def _check_dictionary(context: FunctionCheck, dictionary: Dictionary, allowed: tuple[str, ...], owner: str) -> None:
     """Each name occurs once, and known names only where they apply; unknown names in quotes are allowed."""
     _check_doubled(context, dictionary)
     for entry in dictionary.entries:
@@ -164,7 +164,7 @@ def _check_dictionary(context: Context, dictionary: Dictionary, allowed: tuple[s
             context.error(f"there is no attribute {entry.name}: write a name of your own as a string", entry.span)
 
 
-def _check_doubled(context: Context, dictionary: Dictionary) -> None:
+def _check_doubled(context: FunctionCheck, dictionary: Dictionary) -> None:
     first: dict[str, NamedAttribute] = {}
     for entry in dictionary.entries:
         before = first.get(entry.name)
@@ -175,7 +175,7 @@ def _check_doubled(context: Context, dictionary: Dictionary) -> None:
         _check_value(context, entry.value)
 
 
-def _check_value(context: Context, attribute: Attribute) -> None:
+def _check_value(context: FunctionCheck, attribute: Attribute) -> None:
     value = attribute.value
     if isinstance(value, Dictionary):
         _check_doubled(context, value)
@@ -186,7 +186,7 @@ def _check_value(context: Context, attribute: Attribute) -> None:
         context.error(f"integers lie between -2^63+1 and 2^63-1, but this is {value}", attribute.span)
 
 
-def _integers(context: Context, attribute: Attribute, name: str) -> list[int] | None:
+def _integers(context: FunctionCheck, attribute: Attribute, name: str) -> list[int] | None:
     """The entries of an array of positive integers; anything else is reported."""
     if not isinstance(attribute.value, tuple):
         context.error(f"{name} must be an array of integers, not {_kind(attribute)}", attribute.span)

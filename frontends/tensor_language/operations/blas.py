@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from tlx.frontends.tensor_language.errors import listed
-from tlx.frontends.tensor_language.operations.context import Context, ExtentOperand
+from tlx.frontends.tensor_language.operations.context import ExtentOperand, FunctionCheck
 from tlx.frontends.tensor_language.operations.core import Transpose, entry_of, flag, mnemonic, operation, transpose
 from tlx.frontends.tensor_language.syntax.forms import Piece, comma, integer, operands
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, constant_text
@@ -175,7 +175,7 @@ class Hadamard(Blas):
 _SAME: Final = "; both must be equal, or both ?"
 
 
-def check_axpby(context: Context, node: Axpby) -> None:
+def check_axpby(context: FunctionCheck, node: Axpby) -> None:
     """`shape(B) = shape(op(A))`, of order 0, 1 or 2."""
     a, b = context.memref(node, node.a), context.memref(node, node.b)
     _check_scalars(context, node, node.b, a, b)
@@ -183,7 +183,7 @@ def check_axpby(context: Context, node: Axpby) -> None:
         _check_shapes(context, node, f"op({node.a})", _transposed(a, node.transpose), node.b, b.shape, node.a)
 
 
-def check_cumsum(context: Context, node: Cumsum) -> None:
+def check_cumsum(context: FunctionCheck, node: Cumsum) -> None:
     """`shape(A) = shape(B)`, the mode one of A's."""
     a, b = context.memref(node, node.a), context.memref(node, node.b)
     _check_scalars(context, node, node.b, a, b)
@@ -194,7 +194,7 @@ def check_cumsum(context: Context, node: Cumsum) -> None:
         _check_shapes(context, node, str(node.a), a.shape, node.b, b.shape, node.a)
 
 
-def check_sum(context: Context, node: Sum) -> None:
+def check_sum(context: FunctionCheck, node: Sum) -> None:
     """`order(A) = order(b) + 1`, `rows(b) = rows(op(A))`."""
     a, b = context.memref(node, node.a), context.memref(node, node.b)
     _check_scalars(context, node, node.b, a, b)
@@ -210,7 +210,7 @@ def check_sum(context: Context, node: Sum) -> None:
     context.report_operand(node, node.a, message, node.a, node.b)
 
 
-def check_product(context: Context, node: Gemm | Gemv | Ger) -> None:
+def check_product(context: FunctionCheck, node: Gemm | Gemv | Ger) -> None:
     """`RxK KxC -> RxC`, `RxK K -> R` and `R C -> RxC`."""
     a, b, c = (context.memref(node, name) for name in (node.a, node.b, node.c))
     _check_products(context, node, node.b, node.c, a, b, c)
@@ -222,7 +222,7 @@ def check_product(context: Context, node: Gemm | Gemv | Ger) -> None:
     _check_extents(context, node, fitting)
 
 
-def _check_extents(context: Context, node: Blas, operands: dict[str, MemrefType]) -> None:
+def _check_extents(context: FunctionCheck, node: Blas, operands: dict[str, MemrefType]) -> None:
     """Modes with the same index have the same extent."""
     for index in (K, 0, 1):
         sides = [side for field, type_ in operands.items() for side in _sides(node, field, type_, index)]
@@ -240,7 +240,7 @@ def _sides(node: Blas, field: str, type_: MemrefType, index: int) -> Iterator[Ex
         yield ExtentOperand(name, f"{'rows' if is_first else 'columns'}({node.spelled(field)})", shape[mode])
 
 
-def check_hadamard(context: Context, node: Hadamard) -> None:
+def check_hadamard(context: FunctionCheck, node: Hadamard) -> None:
     """Three vectors or three matrices of one shape."""
     a, b, c = (context.memref(node, name) for name in (node.a, node.b, node.c))
     _check_products(context, node, node.b, node.c, a, b, c)
@@ -252,7 +252,7 @@ def check_hadamard(context: Context, node: Hadamard) -> None:
 
 
 def _check_products(
-    context: Context,
+    context: FunctionCheck,
     node: Blas,
     b_name: Name,
     output: Name,
@@ -272,13 +272,15 @@ def _check_products(
     _check_factors(context, node, output, product, c, inputs)
 
 
-def _check_scalars(context: Context, node: Blas, output: Name, a: MemrefType | None, b: MemrefType | None) -> None:
+def _check_scalars(
+    context: FunctionCheck, node: Blas, output: Name, a: MemrefType | None, b: MemrefType | None
+) -> None:
     """`type(alpha) <= element(A) <= element(B)`."""
     _check_factors(context, node, output, a.element if a else None, b, f"the elements of {node.a}")
 
 
 def _check_factors(
-    context: Context, node: Blas, output: Name, inputs: ScalarType | None, result: MemrefType | None, what: str
+    context: FunctionCheck, node: Blas, output: Name, inputs: ScalarType | None, result: MemrefType | None, what: str
 ) -> None:
     alpha, beta = context.number(node, node.alpha), context.number(node, node.beta)
     if context.wide_factors and alpha and result:
@@ -297,13 +299,13 @@ def _check_factors(
         _check_atomic(context, node)
 
 
-def _check_wide_alpha(context: Context, node: Blas, output: Name, alpha: ScalarType, result: ScalarType) -> None:
+def _check_wide_alpha(context: FunctionCheck, node: Blas, output: Name, alpha: ScalarType, result: ScalarType) -> None:
     if not promotable(alpha, result):
         message = f"{node.alpha} has type {alpha}, which cannot be promoted to {result}, the type of {output}"
         context.report_operand(node, node.alpha, message, node.alpha, output)
 
 
-def _check_atomic(context: Context, node: Blas) -> None:
+def _check_atomic(context: FunctionCheck, node: Blas) -> None:
     value = context.constant(node.beta)
     if value is None:
         message = f"{mnemonic(node)}.atomic: {node.beta} must come from a constant instruction, 0 or 1"
@@ -314,7 +316,7 @@ def _check_atomic(context: Context, node: Blas) -> None:
     context.error(message, node.beta.span, *context.notes(node.beta))
 
 
-def _has_order(context: Context, node: Blas, name: Name, type_: MemrefType | None, *orders: int) -> bool:
+def _has_order(context: FunctionCheck, node: Blas, name: Name, type_: MemrefType | None, *orders: int) -> bool:
     if type_ is None or type_.order in orders:
         return type_ is not None
     message = f"{name} must have order {listed(orders, 'or')}, but {type_} has order {type_.order}"
@@ -327,7 +329,7 @@ def _transposed(type_: MemrefType, transpose: str) -> tuple[Extent, ...]:
 
 
 def _check_shapes(
-    context: Context,
+    context: FunctionCheck,
     node: Blas,
     left: str,
     shape: tuple[Extent, ...],

@@ -178,7 +178,7 @@ class ExtentOperand:
     extent: Extent
 
 
-class Context:
+class FunctionCheck:
     """State of checking one function.
 
     Attributes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tlx.diagnostics import Note, counted
 from tlx.frontends.tensor_language.operations.attributes import check_for_attributes
-from tlx.frontends.tensor_language.operations.context import Context, LocalVariable, OpenRegion, types_of
+from tlx.frontends.tensor_language.operations.context import FunctionCheck, LocalVariable, OpenRegion, types_of
 from tlx.frontends.tensor_language.operations.core import flag, mnemonic, operation
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, region
 from tlx.frontends.tensor_language.syntax.forms import (
@@ -170,12 +170,12 @@ class Yield(Instruction):
     values: tuple[Name, ...] = ()
 
 
-def check_parallel(context: Context, node: Parallel) -> None:
+def check_parallel(context: FunctionCheck, node: Parallel) -> None:
     """`parallel` opens an SPMD region."""
     context.region(node.body, node, kind="spmd", converged=True)
 
 
-def check_foreach(context: Context, node: Foreach) -> None:
+def check_foreach(context: FunctionCheck, node: Foreach) -> None:
     """Three lists of one length; `from` and `to` of one integer type."""
     types = _check_ranges(context, node, node.variables, node.starts, node.stops)
     spread = _of_iterations(context, node)
@@ -183,7 +183,7 @@ def check_foreach(context: Context, node: Foreach) -> None:
     context.region(node.body, node, kind="spmd", variables=variables, converged=True, distributed=node)
 
 
-def _of_iterations(context: Context, node: Foreach) -> Spread | None:
+def _of_iterations(context: FunctionCheck, node: Foreach) -> Spread | None:
     """With one dimension, neighbouring iterations run on neighbouring work-items; otherwise nothing is known."""
     if len(node.variables) != 1 or len(node.starts) != 1 or len(node.stops) != 1:
         return None
@@ -193,7 +193,7 @@ def _of_iterations(context: Context, node: Foreach) -> Spread | None:
     return lane_spread(context.subgroup_size, exact=False)
 
 
-def check_foreach_tile(context: Context, node: ForeachTile) -> None:
+def check_foreach_tile(context: FunctionCheck, node: ForeachTile) -> None:
     """As `foreach`, with a tile extent for each variable, the first a multiple of the subgroup size."""
     types = _check_ranges(context, node, node.variables, node.starts, node.stops)
     count = len(node.variables)
@@ -218,7 +218,11 @@ def check_foreach_tile(context: Context, node: ForeachTile) -> None:
 
 
 def _check_ranges(
-    context: Context, node: Instruction, variables: tuple[Name, ...], starts: tuple[Name, ...], stops: tuple[Name, ...]
+    context: FunctionCheck,
+    node: Instruction,
+    variables: tuple[Name, ...],
+    starts: tuple[Name, ...],
+    stops: tuple[Name, ...],
 ) -> list[ScalarType | None]:
     """The types of the variables."""
     if not len(variables) == len(starts) == len(stops):
@@ -234,14 +238,14 @@ def _check_ranges(
 
 
 def _check_same(
-    context: Context, node: Instruction, a: Name, a_type: ScalarType | None, b: Name, b_type: ScalarType | None
+    context: FunctionCheck, node: Instruction, a: Name, a_type: ScalarType | None, b: Name, b_type: ScalarType | None
 ) -> None:
     if a_type and b_type and a_type != b_type:
         message = f"{a} has type {a_type} but {b} has type {b_type}; the integer types of a range must be the same"
         context.report_operand(node, b, message, a)
 
 
-def check_for(context: Context, node: For) -> None:
+def check_for(context: FunctionCheck, node: For) -> None:
     """A range of one integer type; carried values keep their types."""
     start, stop = context.integer(node, node.start), context.integer(node, node.stop)
     _check_same(context, node, node.start, start, node.stop, stop)
@@ -265,7 +269,9 @@ def check_for(context: Context, node: For) -> None:
     _check_loop_body(context, node, start, types)
 
 
-def _check_loop_body(context: Context, node: For, start: ScalarType | None, types: tuple[Type | None, ...]) -> None:
+def _check_loop_body(
+    context: FunctionCheck, node: For, start: ScalarType | None, types: tuple[Type | None, ...]
+) -> None:
     frame, first, last = context.frame, context.value(node.start), context.value(node.stop)
     step = context.value(node.step).spread if node.step else constant_spread(1)
     counts = trip_counts(first.spread, last.spread, step)
@@ -287,7 +293,7 @@ def _check_loop_body(context: Context, node: For, start: ScalarType | None, type
     _check_ends(context, node, node.body, "the body of for")
 
 
-def check_if(context: Context, node: If) -> None:
+def check_if(context: FunctionCheck, node: If) -> None:
     """A condition of type `bool`; both regions yield if there are results."""
     condition = context.value(node.condition)
     if condition.type != BOOL:
@@ -312,7 +318,7 @@ def check_if(context: Context, node: If) -> None:
     _check_chosen_matrices(context, node, condition)
 
 
-def _check_chosen_matrices(context: Context, node: If, condition: LocalVariable) -> None:
+def _check_chosen_matrices(context: FunctionCheck, node: If, condition: LocalVariable) -> None:
     """A coopmatrix belongs to the subgroup, so its work-items cannot choose different ones."""
     if not context.frame.converged or not certainly_varies(condition.spread):
         return
@@ -325,7 +331,7 @@ def _check_chosen_matrices(context: Context, node: If, condition: LocalVariable)
             context.error(message, node.condition.span, condition.note())
 
 
-def _check_returned(context: Context, node: For | If) -> None:
+def _check_returned(context: FunctionCheck, node: For | If) -> None:
     if len(node.results) != len(node.types):
         names, values = counted(len(node.results), "name"), counted(len(node.types), "returned value")
         message = f"{mnemonic(node)}: {names} for {values}; each needs one"
@@ -336,7 +342,7 @@ def _check_returned(context: Context, node: For | If) -> None:
             context.error(message, reference.span)
 
 
-def _check_ends(context: Context, node: Instruction, region: Region, what: str) -> None:
+def _check_ends(context: FunctionCheck, node: Instruction, region: Region, what: str) -> None:
     """The last instruction of a region yields the values that its owner returns."""
     last = region.instructions[-1] if region.instructions else None
     if node.types and not isinstance(last, Yield):
@@ -345,7 +351,7 @@ def _check_ends(context: Context, node: Instruction, region: Region, what: str) 
         context.error(message, last.span if last and last.span else region.span or node.span)
 
 
-def check_yield(context: Context, node: Yield) -> None:
+def check_yield(context: FunctionCheck, node: Yield) -> None:
     """The last instruction of a region that returns values; their number and types."""
     frame, owner = context.frame, context.frame.owner
     values = [context.value(name) for name in node.values]
@@ -359,7 +365,7 @@ def check_yield(context: Context, node: Yield) -> None:
     _check_yielded(context, node, frame, values)
 
 
-def _check_yielded(context: Context, node: Yield, frame: OpenRegion, values: list[LocalVariable]) -> None:
+def _check_yielded(context: FunctionCheck, node: Yield, frame: OpenRegion, values: list[LocalVariable]) -> None:
     types = frame.yields or ()
     if len(types) != len(values):
         expected = f"{len(types)}: {_list(types)}" if types else "none"
@@ -372,7 +378,7 @@ def _check_yielded(context: Context, node: Yield, frame: OpenRegion, values: lis
             context.report_wrong_kind(node, value, name, f"{type_} as the region returns")
 
 
-def check_barrier(context: Context, node: Barrier) -> None:
+def check_barrier(context: FunctionCheck, node: Barrier) -> None:
     """All work-items of the work-group must reach it."""
     frame = context.frame
     if frame.distributed is not None:

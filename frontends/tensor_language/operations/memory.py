@@ -20,7 +20,7 @@ from typing import Final
 
 from tlx.diagnostics import counted
 from tlx.frontends.tensor_language.operations.attributes import check_alloca_attributes
-from tlx.frontends.tensor_language.operations.context import Context
+from tlx.frontends.tensor_language.operations.context import FunctionCheck
 from tlx.frontends.tensor_language.operations.core import (
     MEMORY,
     UPDATES,
@@ -278,7 +278,7 @@ class Subview(Instruction):
     slices: tuple[Slice, ...] = ()
 
 
-def check_alloca(context: Context, node: Alloca) -> None:
+def check_alloca(context: FunctionCheck, node: Alloca) -> None:
     """Local memory of static size."""
     reference = node.types[0]
     type_ = reference.type
@@ -295,7 +295,7 @@ def check_alloca(context: Context, node: Alloca) -> None:
     check_alloca_attributes(context, node.attributes, type_)
 
 
-def check_lifetime_stop(context: Context, node: LifetimeStop) -> None:
+def check_lifetime_stop(context: FunctionCheck, node: LifetimeStop) -> None:
     """The result of an `alloca`."""
     value = context.value(node.memref)
     if value.type is not None and not isinstance(value.origin, Alloca):
@@ -303,7 +303,7 @@ def check_lifetime_stop(context: Context, node: LifetimeStop) -> None:
         context.error(message, node.memref.span, value.note())
 
 
-def check_load(context: Context, node: Load) -> None:
+def check_load(context: FunctionCheck, node: Load) -> None:
     """An element of a memref, or a memref of a group."""
     source = context.memref_or_group(node, node.source)
     context.check_indices(node, node.indices)
@@ -316,13 +316,13 @@ def check_load(context: Context, node: Load) -> None:
         context.check_result(node, f"the element type of {node.source}")
 
 
-def check_store(context: Context, node: Store) -> None:
+def check_store(context: FunctionCheck, node: Store) -> None:
     """A number of the memref's element type."""
     check_write(context, node, node.value, node.target, node.indices)
 
 
 def check_write(
-    context: Context, node: Instruction, value: Name, target: Name, position: tuple[Name, ...]
+    context: FunctionCheck, node: Instruction, value: Name, target: Name, position: tuple[Name, ...]
 ) -> MemrefType | None:
     """`type(value) = element_type(tensor)`, one index a mode; gives the type of the target."""
     stored, type_ = context.number(node, value), context.memref(node, target)
@@ -337,14 +337,14 @@ def check_write(
 
 
 def check_position(
-    context: Context, node: Instruction, name: Name, type_: MemrefType, position: tuple[Name, ...]
+    context: FunctionCheck, node: Instruction, name: Name, type_: MemrefType, position: tuple[Name, ...]
 ) -> None:
     """One index for each mode."""
     if len(position) != type_.order:
         _wrong_count(context, node, name, type_.order, position, "each mode takes one index")
 
 
-def check_size(context: Context, node: Size) -> None:
+def check_size(context: FunctionCheck, node: Size) -> None:
     """An existing mode; 0 for a group."""
     type_ = context.memref_or_group(node, node.operand)
     context.check_result(node, "an extent")
@@ -360,14 +360,14 @@ def check_size(context: Context, node: Size) -> None:
     context.error(message, node.span, *context.notes(node.operand))
 
 
-def check_associated(context: Context, node: Associated) -> None:
+def check_associated(context: FunctionCheck, node: Associated) -> None:
     """A memref or a group."""
     context.memref_or_group(node, node.operand)
     context.check_result(node, "a truth value")
 
 
 def _wrong_count(
-    context: Context, node: Instruction, name: Name, order: int, position: tuple[Name, ...], why: str
+    context: FunctionCheck, node: Instruction, name: Name, order: int, position: tuple[Name, ...], why: str
 ) -> None:
     message = f"{mnemonic(node)}: {name} takes {counted(order, 'index', 'indices')}, not {len(position)}: {why}"
     context.error(message, name.span, *context.notes(name))
@@ -383,7 +383,7 @@ _INSTEAD: Final = {
 }
 
 
-def check_atomic_load(context: Context, node: AtomicLoad) -> None:
+def check_atomic_load(context: FunctionCheck, node: AtomicLoad) -> None:
     """A number of a memref."""
     check_order(context, node, "load", node.semantics)
     type_ = context.memref(node, node.source)
@@ -393,13 +393,13 @@ def check_atomic_load(context: Context, node: AtomicLoad) -> None:
         context.check_result(node, f"the element type of {node.source}")
 
 
-def check_atomic_store(context: Context, node: AtomicStore) -> None:
+def check_atomic_store(context: FunctionCheck, node: AtomicStore) -> None:
     """`type(value) = element_type(tensor)`."""
     check_order(context, node, "store", node.semantics)
     check_write(context, node, node.value, node.target, node.indices)
 
 
-def check_atomic_update(context: Context, node: AtomicUpdate) -> None:
+def check_atomic_update(context: FunctionCheck, node: AtomicUpdate) -> None:
     """`type(value) = element_type(tensor)`; complex numbers are not ordered."""
     type_ = check_write(context, node, node.value, node.target, node.indices)
     if type_:
@@ -407,20 +407,20 @@ def check_atomic_update(context: Context, node: AtomicUpdate) -> None:
         context.check_result(node, f"the element type of {node.target}, as the old value is returned")
 
 
-def check_order(context: Context, node: Instruction, access: str, semantics: Semantics) -> None:
+def check_order(context: FunctionCheck, node: Instruction, access: str, semantics: Semantics) -> None:
     """A load cannot release, a store cannot acquire."""
     if semantics in _NOT_FOR[access]:
         message = f"{mnemonic(node)}: a {access} cannot have memory semantics {semantics}; use {_INSTEAD[access]}"
         context.error(message, node.span)
 
 
-def check_update(context: Context, node: Instruction, op: UpdateOp, value: Name, scalar: ScalarType) -> None:
+def check_update(context: FunctionCheck, node: Instruction, op: UpdateOp, value: Name, scalar: ScalarType) -> None:
     """Maximum and minimum are not defined for complex numbers."""
     if op != "add" and scalar.kind == "complex":
         context.report_operand(node, value, f"{op} is not defined for complex numbers, but {value} is {scalar}")
 
 
-def check_expand(context: Context, node: Expand) -> None:
+def check_expand(context: FunctionCheck, node: Expand) -> None:
     """The product of the new extents is the old one; strides follow the packed layout."""
     type_ = context.memref(node, node.operand)
     context.check_indices(node, (e for e in node.shape if isinstance(e, Name)), "of type index")
@@ -438,7 +438,7 @@ def check_expand(context: Context, node: Expand) -> None:
     _check_view(context, node)
 
 
-def _has_product(context: Context, node: Expand, type_: MemrefType) -> bool:
+def _has_product(context: FunctionCheck, node: Expand, type_: MemrefType) -> bool:
     extent = type_.shape[node.mode]
     if extent is None:
         return True
@@ -460,7 +460,7 @@ def _has_product(context: Context, node: Expand, type_: MemrefType) -> bool:
     return False
 
 
-def check_fuse(context: Context, node: Fuse) -> None:
+def check_fuse(context: FunctionCheck, node: Fuse) -> None:
     """`S(k) s(k) = S(k+1)` for the fused modes."""
     type_ = context.memref(node, node.operand)
     if type_ is None or not _has_modes(context, node, node.operand, type_, node.first, node.last):
@@ -473,7 +473,7 @@ def check_fuse(context: Context, node: Fuse) -> None:
         _check_view(context, node)
 
 
-def _is_packed(context: Context, node: Fuse, type_: MemrefType) -> bool:
+def _is_packed(context: FunctionCheck, node: Fuse, type_: MemrefType) -> bool:
     for mode in range(node.first, node.last):
         end, following = extent_product(type_.stride[mode], type_.shape[mode]), type_.stride[mode + 1]
         if end is None or following is None or end == following:
@@ -487,7 +487,7 @@ def _is_packed(context: Context, node: Fuse, type_: MemrefType) -> bool:
     return True
 
 
-def check_subview(context: Context, node: Subview) -> None:
+def check_subview(context: FunctionCheck, node: Subview) -> None:
     """One slice for each mode; modes of size 0 are dropped."""
     type_ = context.memref(node, node.operand)
     for item in node.slices:
@@ -502,7 +502,7 @@ def check_subview(context: Context, node: Subview) -> None:
     _check_view(context, node)
 
 
-def _check_slice(context: Context, node: Subview, item: Slice) -> None:
+def _check_slice(context: FunctionCheck, node: Subview, item: Slice) -> None:
     for what, entry in (("offset", item.offset), ("size", item.size)):
         if isinstance(entry, Name):
             context.check_indices(node, (entry,), "of type index")
@@ -515,7 +515,7 @@ def _check_slice(context: Context, node: Subview, item: Slice) -> None:
             context.error(message, at, *context.notes(entry))
 
 
-def _has_modes(context: Context, node: Instruction, name: Name, type_: MemrefType, *modes: int) -> bool:
+def _has_modes(context: FunctionCheck, node: Instruction, name: Name, type_: MemrefType, *modes: int) -> bool:
     for mode in modes:
         if not 0 <= mode < type_.order:
             message = (
@@ -526,7 +526,7 @@ def _has_modes(context: Context, node: Instruction, name: Name, type_: MemrefTyp
     return True
 
 
-def _check_view(context: Context, node: Instruction) -> None:
+def _check_view(context: FunctionCheck, node: Instruction) -> None:
     """The annotated type is the one that follows from the operand, with some strides weakened to `?`."""
     reference, expected = node.types[0], context.result_type(node)
     written = reference.type

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from tlx.frontends.tensor_language.errors import listed
-from tlx.frontends.tensor_language.operations.context import Context
+from tlx.frontends.tensor_language.operations.context import FunctionCheck
 from tlx.frontends.tensor_language.operations.core import TypeOf, always, operation, same_as, spelt
 from tlx.frontends.tensor_language.syntax.forms import constant, operand, operands, refused, result
 from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, constant_text
@@ -171,7 +171,7 @@ class Math(Instruction):
 _WORDS: Final = {"bool": "bool", "int": "integer", "float": "floating", "complex": "complex"}
 
 
-def check_binary(context: Context, node: ArithBinary) -> None:
+def check_binary(context: FunctionCheck, node: ArithBinary) -> None:
     """Two operands and a result of one type."""
     lhs, rhs = context.scalar_or_matrix(node, node.lhs), context.scalar_or_matrix(node, node.rhs)
     if lhs and not _takes(context, node, node.lhs, lhs, MEANINGS[node.op].kinds):
@@ -184,7 +184,7 @@ def check_binary(context: Context, node: ArithBinary) -> None:
         context.report_operand(node, node.rhs, f"{node.rhs} is the constant 0; integers cannot be divided by it")
 
 
-def check_unary(context: Context, node: ArithUnary) -> None:
+def check_unary(context: FunctionCheck, node: ArithUnary) -> None:
     """A result of the operand's type, or of the type of its parts."""
     type_ = context.scalar_or_matrix(node, node.operand)
     if not type_ or not _takes(context, node, node.operand, type_, MEANINGS[node.op].kinds):
@@ -193,7 +193,7 @@ def check_unary(context: Context, node: ArithUnary) -> None:
     context.check_result(node, f"the parts of {type_}" if is_part else "the type of the operand")
 
 
-def check_cast(context: Context, node: Cast) -> None:
+def check_cast(context: FunctionCheck, node: Cast) -> None:
     """Scalar to scalar, or coopmatrix to coopmatrix of the same shape."""
     source, target = context.scalar_or_matrix(node, node.operand), node.types[0].type
     if not isinstance(target, ScalarType | CoopMatrixType):
@@ -221,7 +221,7 @@ def cast_problem(source: ScalarType | CoopMatrixType, target: ScalarType | CoopM
     return None
 
 
-def check_comparison(context: Context, node: Comparison) -> None:
+def check_comparison(context: FunctionCheck, node: Comparison) -> None:
     """Two numbers of one type."""
     lhs, rhs = context.number(node, node.lhs), context.number(node, node.rhs)
     if lhs and not _takes(context, node, node.lhs, lhs, MEANINGS[node.op].kinds):
@@ -232,7 +232,7 @@ def check_comparison(context: Context, node: Comparison) -> None:
         context.error(f"{node.op}: the result must be bool, not {node.types[0]}", node.types[0].span)
 
 
-def check_constant(context: Context, node: Constant) -> None:
+def check_constant(context: FunctionCheck, node: Constant) -> None:
     """A constant of the kind of its type."""
     type_, value = node.types[0].type, node.value
     if not isinstance(type_, ScalarType | CoopMatrixType):
@@ -250,7 +250,7 @@ def check_constant(context: Context, node: Constant) -> None:
             context.error(f"constant: {value} does not fit {scalar}, which holds {low} to {high}", node.span)
 
 
-def check_math(context: Context, node: Math) -> None:
+def check_math(context: FunctionCheck, node: Math) -> None:
     """A floating number, for exponential functions also a complex one."""
     type_ = context.number(node, node.operand)
     if type_ and _takes(context, node, node.operand, type_, MEANINGS[node.op].kinds):
@@ -263,7 +263,7 @@ def component(type_: ScalarType | CoopMatrixType) -> ScalarType:
 
 
 def _takes(
-    context: Context, node: Instruction, name: Name, type_: ScalarType | CoopMatrixType, kinds: frozenset[str]
+    context: FunctionCheck, node: Instruction, name: Name, type_: ScalarType | CoopMatrixType, kinds: frozenset[str]
 ) -> bool:
     if component(type_).kind in kinds:
         return True
@@ -272,7 +272,7 @@ def _takes(
     return False
 
 
-def _differ(context: Context, node: Instruction, a: Name, a_type: Type, b: Name, b_type: Type) -> None:
+def _differ(context: FunctionCheck, node: Instruction, a: Name, a_type: Type, b: Name, b_type: Type) -> None:
     message = f"{a} has type {a_type} but {b} has type {b_type}; both must have one type"
     context.report_operand(node, b, message, a)
 
@@ -294,14 +294,14 @@ def _kind_of(value: bool | complex) -> str:
     return "float" if isinstance(value, float) else "complex"
 
 
-def spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:
+def spread_of_binary(context: FunctionCheck, node: ArithBinary) -> Spread | None:
     """The offsets combined."""
     type_ = node.types[0].type
     lhs, rhs = context.value(node.lhs).spread, context.value(node.rhs).spread
     return binary_spread(node.op, lhs, rhs, type_) if isinstance(type_, ScalarType) else None
 
 
-def spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
+def spread_of_unary(context: FunctionCheck, node: ArithUnary) -> Spread | None:
     """`-x = 0 - x`, `not x = -1 - x`, of truth values `1 - x`; uniform if the operand is."""
     type_, spread = node.types[0].type, context.value(node.operand).spread
     if not isinstance(type_, ScalarType):
@@ -312,23 +312,23 @@ def spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
     return function_spread(spread)
 
 
-def spread_of_comparison(context: Context, node: Comparison) -> Spread | None:
+def spread_of_comparison(context: FunctionCheck, node: Comparison) -> Spread | None:
     """The offsets compared."""
     lhs, rhs = context.value(node.lhs), context.value(node.rhs)
     return binary_spread(node.op, lhs.spread, rhs.spread, BOOL)
 
 
-def spread_of_cast(context: Context, node: Cast) -> Spread | None:
+def spread_of_cast(context: FunctionCheck, node: Cast) -> Spread | None:
     """The offsets, if they fit the type."""
     type_ = node.types[0].type
     return cast_spread(context.value(node.operand).spread, type_) if isinstance(type_, ScalarType) else None
 
 
-def spread_of_constant(_context: Context, node: Constant) -> Spread | None:
+def spread_of_constant(_context: FunctionCheck, node: Constant) -> Spread | None:
     """One exact offset."""
     return constant_spread(int(node.value)) if isinstance(node.value, int) else UNIFORM
 
 
-def spread_of_math(context: Context, node: Math) -> Spread | None:
+def spread_of_math(context: FunctionCheck, node: Math) -> Spread | None:
     """Uniform if the operand is."""
     return function_spread(context.value(node.operand).spread)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from tlx.frontends.tensor_language.operations.context import Context, ExtentOperand
+from tlx.frontends.tensor_language.operations.context import ExtentOperand, FunctionCheck
 from tlx.frontends.tensor_language.operations.control import Yield
 from tlx.frontends.tensor_language.operations.core import (
     MEMORY,
@@ -298,7 +298,7 @@ def components(type_: CoopMatrixType, subgroup_size: int) -> int:
     return -(-type_.rows // side) * -(-side * type_.columns // subgroup_size)
 
 
-def check_apply(context: Context, node: CooperativeMatrixApply) -> None:
+def check_apply(context: FunctionCheck, node: CooperativeMatrixApply) -> None:
     """The result has the type of the matrix; the region yields one component."""
     type_ = context.matrix(node, node.matrix)
     if type_:
@@ -320,14 +320,14 @@ def check_apply(context: Context, node: CooperativeMatrixApply) -> None:
         context.error(message, last.span if last and last.span else node.body.span or node.span)
 
 
-def _spread_of_rows(context: Context, type_: CoopMatrixType | None) -> Spread | None:
+def _spread_of_rows(context: FunctionCheck, type_: CoopMatrixType | None) -> Spread | None:
     """If there are at least as many rows as work-items, each work-item has a different row."""
     if type_ is None or type_.rows < context.subgroup_size:
         return None
     return lane_spread(context.subgroup_size, exact=False)
 
 
-def _check_atomic(context: Context, node: CooperativeMatrixLoad | CooperativeMatrixStore, access: str) -> None:
+def _check_atomic(context: FunctionCheck, node: CooperativeMatrixLoad | CooperativeMatrixStore, access: str) -> None:
     if node.atomic:
         check_order(context, node, access, node.semantics)
     elif (node.scope, node.semantics) != ("work_group", "relaxed"):  # built by a program; the parser never produces it
@@ -335,7 +335,7 @@ def _check_atomic(context: Context, node: CooperativeMatrixLoad | CooperativeMat
         context.error(f"{mnemonic(node)}: {message}", node.span)
 
 
-def check_load(context: Context, node: CooperativeMatrixLoad) -> None:
+def check_load(context: FunctionCheck, node: CooperativeMatrixLoad) -> None:
     """`order(M) = 2`, `component_type(A) = element_type(M)`."""
     _check_atomic(context, node, "load")
     source, result = check_block(context, node, node.source, node.x, node.y), node.types[0]
@@ -349,13 +349,13 @@ def check_load(context: Context, node: CooperativeMatrixLoad) -> None:
         context.error(message, result.span, *context.notes(node.source))
 
 
-def check_store(context: Context, node: CooperativeMatrixStore) -> None:
+def check_store(context: FunctionCheck, node: CooperativeMatrixStore) -> None:
     """`component_type(A) = element_type(M)`."""
     _check_atomic(context, node, "store")
     _check_write(context, node, node.matrix, node.target, node.x, node.y)
 
 
-def check_atomic_update(context: Context, node: CooperativeMatrixAtomicUpdate) -> None:
+def check_atomic_update(context: FunctionCheck, node: CooperativeMatrixAtomicUpdate) -> None:
     """As `store`; the result is the old entries."""
     type_ = _check_write(context, node, node.matrix, node.target, node.x, node.y)
     if type_:
@@ -364,7 +364,7 @@ def check_atomic_update(context: Context, node: CooperativeMatrixAtomicUpdate) -
 
 
 def _check_write(
-    context: Context, node: Instruction, name: Name, memory: Name, x: Name, y: Name
+    context: FunctionCheck, node: Instruction, name: Name, memory: Name, x: Name, y: Name
 ) -> CoopMatrixType | None:
     type_, target = context.matrix(node, name), check_block(context, node, memory, x, y)
     if type_ and target and type_.component != target.element:
@@ -376,7 +376,7 @@ def _check_write(
     return type_
 
 
-def check_block(context: Context, node: Instruction, name: Name, x: Name, y: Name) -> MemrefType | None:
+def check_block(context: FunctionCheck, node: Instruction, name: Name, x: Name, y: Name) -> MemrefType | None:
     """A memref of order 2, and a position that is uniform in the subgroup."""
     type_ = context.memref(node, name)
     context.check_indices(node, (x, y))
@@ -387,7 +387,7 @@ def check_block(context: Context, node: Instruction, name: Name, x: Name, y: Nam
     return type_
 
 
-def check_construct(context: Context, node: CooperativeMatrixConstruct) -> None:
+def check_construct(context: FunctionCheck, node: CooperativeMatrixConstruct) -> None:
     """A number of the component type."""
     scalar, result = context.number(node, node.value), node.types[0]
     context.check_uniform(node, node.value)
@@ -397,7 +397,7 @@ def check_construct(context: Context, node: CooperativeMatrixConstruct) -> None:
         _check_component(context, node, node.value, scalar, result.type, "the result")
 
 
-def check_extract(context: Context, node: CooperativeMatrixExtract) -> None:
+def check_extract(context: FunctionCheck, node: CooperativeMatrixExtract) -> None:
     """A component of the work-item's vector."""
     type_ = context.matrix(node, node.matrix)
     if type_:
@@ -405,7 +405,7 @@ def check_extract(context: Context, node: CooperativeMatrixExtract) -> None:
         context.check_result(node, f"the component type of {node.matrix}")
 
 
-def check_insert(context: Context, node: CooperativeMatrixInsert) -> None:
+def check_insert(context: FunctionCheck, node: CooperativeMatrixInsert) -> None:
     """A number of the component type."""
     scalar, type_ = context.number(node, node.value), context.matrix(node, node.matrix)
     if not type_:
@@ -416,7 +416,9 @@ def check_insert(context: Context, node: CooperativeMatrixInsert) -> None:
         _check_component(context, node, node.value, scalar, type_, str(node.matrix))
 
 
-def _check_component_index(context: Context, node: Instruction, name: Name, type_: CoopMatrixType, index: int) -> None:
+def _check_component_index(
+    context: FunctionCheck, node: Instruction, name: Name, type_: CoopMatrixType, index: int
+) -> None:
     count = components(type_, context.subgroup_size)
     if not 0 <= index < count:
         message = (
@@ -427,14 +429,14 @@ def _check_component_index(context: Context, node: Instruction, name: Name, type
 
 
 def _check_component(
-    context: Context, node: Instruction, name: Name, scalar: ScalarType, type_: CoopMatrixType, what: str
+    context: FunctionCheck, node: Instruction, name: Name, scalar: ScalarType, type_: CoopMatrixType, what: str
 ) -> None:
     if scalar != type_.component:
         message = f"{name} has type {scalar} but the components of {what} have type {type_.component}; cast the number"
         context.report_operand(node, name, message)
 
 
-def check_mul_add(context: Context, node: CooperativeMatrixMulAdd) -> None:
+def check_mul_add(context: FunctionCheck, node: CooperativeMatrixMulAdd) -> None:
     """`RxK KxC + RxC -> RxC`, the number of rows R a multiple of the subgroup size."""
     a = context.matrix(node, node.a, "matrix_a")
     b = context.matrix(node, node.b, "matrix_b")
@@ -452,7 +454,7 @@ def check_mul_add(context: Context, node: CooperativeMatrixMulAdd) -> None:
         _check_product(context, node, a, b, c)
 
 
-def _check_sum(context: Context, node: CooperativeMatrixMulAdd, c: CoopMatrixType) -> None:
+def _check_sum(context: FunctionCheck, node: CooperativeMatrixMulAdd, c: CoopMatrixType) -> None:
     result = node.types[0]
     if not isinstance(result.type, CoopMatrixType) or result.type.use != "matrix_acc" or result.type.shape != c.shape:
         message = f"the result must be a coopmatrix of use matrix_acc and of the shape of {node.c}, {c}, not {result}"
@@ -464,7 +466,11 @@ def _check_sum(context: Context, node: CooperativeMatrixMulAdd, c: CoopMatrixTyp
 
 
 def _check_product(
-    context: Context, node: CooperativeMatrixMulAdd, a: CoopMatrixType, b: CoopMatrixType, c: CoopMatrixType | None
+    context: FunctionCheck,
+    node: CooperativeMatrixMulAdd,
+    a: CoopMatrixType,
+    b: CoopMatrixType,
+    c: CoopMatrixType | None,
 ) -> None:
     product = promote(a.component, b.component)
     if product is None:
@@ -486,7 +492,7 @@ def _columns(name: Name, type_: CoopMatrixType) -> ExtentOperand:
     return ExtentOperand(name, f"columns({name})", type_.columns)
 
 
-def _has_full_rows(context: Context, node: Instruction, name: Name, type_: CoopMatrixType) -> bool:
+def _has_full_rows(context: FunctionCheck, node: Instruction, name: Name, type_: CoopMatrixType) -> bool:
     if type_.rows % context.subgroup_size == 0:
         return True
     message = (
@@ -497,7 +503,7 @@ def _has_full_rows(context: Context, node: Instruction, name: Name, type_: CoopM
     return False
 
 
-def check_prefetch(context: Context, node: CooperativeMatrixPrefetch) -> None:
+def check_prefetch(context: FunctionCheck, node: CooperativeMatrixPrefetch) -> None:
     """A level of at least 0, a block of at least 1 x 1."""
     check_block(context, node, node.source, node.x, node.y)
     if node.level < 0:
@@ -507,7 +513,7 @@ def check_prefetch(context: Context, node: CooperativeMatrixPrefetch) -> None:
         context.error(message, node.span)
 
 
-def check_reduce(context: Context, node: CooperativeMatrixReduce) -> None:
+def check_reduce(context: FunctionCheck, node: CooperativeMatrixReduce) -> None:
     """`MxN -> Mx1` along rows, `MxN -> 1xN` along columns."""
     type_ = context.matrix(node, node.matrix)
     if not type_:
@@ -517,7 +523,7 @@ def check_reduce(context: Context, node: CooperativeMatrixReduce) -> None:
     context.check_result(node, f"what .{node.mode} makes of {type_}")
 
 
-def check_scale(context: Context, node: CooperativeMatrixScale) -> None:
+def check_scale(context: FunctionCheck, node: CooperativeMatrixScale) -> None:
     """A number of the component type."""
     scalar, type_ = context.number(node, node.scalar), context.matrix(node, node.matrix)
     if not type_:
@@ -527,7 +533,7 @@ def check_scale(context: Context, node: CooperativeMatrixScale) -> None:
         _check_component(context, node, node.scalar, scalar, type_, str(node.matrix))
 
 
-def check_builtin(context: Context, node: Builtin) -> None:
+def check_builtin(context: FunctionCheck, node: Builtin) -> None:
     """A component if there are several; type `index` for groups, `i32` for subgroups."""
     if (node.component is not None) != bool(operation_of(node).modifiers):
         message = "needs .x, .y or .z" if node.component is None else "has no .x, .y and .z"
@@ -535,7 +541,7 @@ def check_builtin(context: Context, node: Builtin) -> None:
     context.check_result(node, "the type of this builtin")
 
 
-def check_broadcast(context: Context, node: SubgroupBroadcast) -> None:
+def check_broadcast(context: FunctionCheck, node: SubgroupBroadcast) -> None:
     """The value of one work-item, whose number is uniform."""
     type_ = context.number(node, node.value)
     context.check_operand_type(node, node.lane, I32)
@@ -548,7 +554,7 @@ def check_broadcast(context: Context, node: SubgroupBroadcast) -> None:
         context.check_result(node, f"the type of {node.value}")
 
 
-def check_operation(context: Context, node: SubgroupOperation) -> None:
+def check_operation(context: FunctionCheck, node: SubgroupOperation) -> None:
     """A scan or reduction of numbers; complex numbers are only added."""
     type_ = context.number(node, node.value)
     if type_:
@@ -556,18 +562,18 @@ def check_operation(context: Context, node: SubgroupOperation) -> None:
         context.check_result(node, f"the type of {node.value}")
 
 
-def spread_of_builtin(context: Context, node: Builtin) -> Spread | None:
+def spread_of_builtin(context: FunctionCheck, node: Builtin) -> Spread | None:
     """Local ids count the work-items; all other builtins are uniform."""
     if node.name == "subgroup_local_id":
         return lane_spread(context.subgroup_size, exact=True)
     return constant_spread(context.subgroup_size) if node.name == "subgroup_size" else UNIFORM
 
 
-def spread_of_operation(_context: Context, node: SubgroupOperation) -> Spread | None:
+def spread_of_operation(_context: FunctionCheck, node: SubgroupOperation) -> Spread | None:
     """A reduction is uniform."""
     return UNIFORM if node.kind == "reduce" else None
 
 
-def spread_of_broadcast(_context: Context, _node: SubgroupBroadcast) -> Spread | None:
+def spread_of_broadcast(_context: FunctionCheck, _node: SubgroupBroadcast) -> Spread | None:
     """Uniform."""
     return UNIFORM

@@ -23,14 +23,14 @@ _PLAIN: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantOperand:
     """A constant operand, which version 2 has no syntax for; `true` and `false` are integers."""
 
     value: bool | int | float
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Operand = Name | Constant
+Operand = Name | ConstantOperand
 
 
 @dataclass(kw_only=True, slots=True)
@@ -229,7 +229,7 @@ class Converter:
         """An index operand; the text gives no type for it."""
         return self.known(operand) if isinstance(operand, Name) else self.constant(operand, INDEX)
 
-    def constant(self, constant: Constant, type_: ScalarType) -> Name:
+    def constant(self, constant: ConstantOperand, type_: ScalarType) -> Name:
         """A constant as a value."""
         value = self._fitting(constant, type_)
         key = repr(value), type_
@@ -238,7 +238,7 @@ class Converter:
             self._constants[key] = self.value(constant_name(value, type_), instruction, type_)
         return self._constants[key]
 
-    def _fitting(self, constant: Constant, type_: ScalarType) -> bool | int | float:
+    def _fitting(self, constant: ConstantOperand, type_: ScalarType) -> bool | int | float:
         """The value in version 2, where `true` and `false` are the only values of `bool`."""
         value = constant.value
         if type_ != BOOL:

@@ -103,7 +103,7 @@ from tlx.frontends.tensor_language.types import (
     ScalarType,
     Type,
 )
-from tlx.frontends.tensor_language.v1.convert import Constant, Operand
+from tlx.frontends.tensor_language.v1.convert import ConstantOperand, Operand
 
 
 def name(c: Cursor, what: str) -> Name:
@@ -115,7 +115,7 @@ def operand(c: Cursor, what: str) -> Operand:
     """`identifier-or-constant = local-identifier / integer-constant / floating-constant`."""
     if c.kind == "float":
         first = c.at
-        return Constant(floating_constant(c), c.span(first))
+        return ConstantOperand(floating_constant(c), c.span(first))
     return _name_or_constant(c, what, "%name or a constant")
 
 
@@ -129,9 +129,9 @@ def _name_or_constant(c: Cursor, what: str, allowed: str) -> Operand:
     if c.kind == "local":
         return c.identifier("local", what)
     if c.kind == "integer":
-        return Constant(c.integer_constant(what), c.span(first))
+        return ConstantOperand(c.integer_constant(what), c.span(first))
     if c.kind == "word" and c.text in ("true", "false"):
-        return Constant(boolean_constant(c), c.span(first))
+        return ConstantOperand(boolean_constant(c), c.span(first))
     is_late_comma = c.kind == "," and c.kinds[c.at - 1] in ("modifier", "word")
     hint = "no comma follows the instruction's name" if is_late_comma else ""
     raise c.expected(f"{what} of '{c.keyword}' ({allowed})", hint)

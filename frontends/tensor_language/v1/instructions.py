@@ -59,7 +59,7 @@ from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.syntax.productions import bracketed_integer, list_of, modifiers, separator, type_ref
 from tlx.frontends.tensor_language.syntax.productions import operand as local_operand
 from tlx.frontends.tensor_language.types import BOOL, INDEX, Extent, ScalarType, Type, promotable, promote
-from tlx.frontends.tensor_language.v1.convert import Constant, Converter, Operand, V1Instruction, spell
+from tlx.frontends.tensor_language.v1.convert import ConstantOperand, Converter, Operand, V1Instruction, spell
 from tlx.frontends.tensor_language.v1.grammar import (
     index_list,
     integer_type,
@@ -117,7 +117,7 @@ def blas(c: Cursor) -> Conversion:
         elements = [b.memref(memref, type_).element for memref, type_ in zip(inputs, input_types, strict=True)]
         beta_ = b.operand(beta, beta_type)
         is_global = b.memref(output, output_type).address_space == "global"
-        is_exact = isinstance(beta, Constant) and beta.value in {0, 1}
+        is_exact = isinstance(beta, ConstantOperand) and beta.value in {0, 1}
         b.has_wide_factors |= _is_wide(alpha_type, elements) or (atomic is not None and is_global and not is_exact)
         fields: dict[str, Any] = dict(zip("abc", (*inputs, output), strict=False))
         fields |= {m.field: word for m, word in zip(transposes, words, strict=True)}
@@ -341,7 +341,7 @@ def _yielding(b: Converter, number: int, type_: Type) -> Region:
 
 def _number(b: Converter, number: int, type_: Type) -> Name:
     assert isinstance(type_, ScalarType)
-    return b.constant(Constant(float(number) if type_.kind == "float" else number, b.span), type_)
+    return b.constant(ConstantOperand(float(number) if type_.kind == "float" else number, b.span), type_)
 
 
 def _viewed(node: Instruction, source: Type) -> Instruction:
@@ -430,7 +430,7 @@ def _read_slice(c: Cursor) -> _Slice:
     first = c.at
     if c.accept(":"):
         span = c.span(first)
-        return _Slice(Constant(0, span), _Rest(span), span)
+        return _Slice(ConstantOperand(0, span), _Rest(span), span)
     offset = integral_operand(c, "an offset")
     size: Operand | _Rest | None = None
     if c.accept(":"):
@@ -532,7 +532,7 @@ def _part(b: Converter, memref: Name, mode: int, extent: Extent, known: int, nam
     if extent is not None and not names:
         return extent // known
     whole = _extent(b, memref, mode, extent)
-    factors = ([] if known == 1 else [b.constant(Constant(known, b.span), INDEX)]) + names
+    factors = ([] if known == 1 else [b.constant(ConstantOperand(known, b.span), INDEX)]) + names
     if not factors:
         return whole
     divisor = factors[0]
@@ -545,7 +545,7 @@ def _part(b: Converter, memref: Name, mode: int, extent: Extent, known: int, nam
 def _extent(b: Converter, memref: Name, mode: int, extent: Extent) -> Name:
     """The size of a mode as a value."""
     if extent is not None:
-        return b.constant(Constant(extent, b.span), INDEX)
+        return b.constant(ConstantOperand(extent, b.span), INDEX)
     return b.value("extent", memory.Size(operand=memref, mode=mode, span=b.span), INDEX)
 
 

@@ -67,7 +67,7 @@ def test_transposed_operands(run: Run, element: str, layouts: str) -> None:
 def with_stages(product: FragmentProduct | GroupProduct, stages: int) -> dict[str, Any]:
     """Options of a machine with this product only, in tiles of some stages, and without tensor maps."""
     shapes = tuple(replace(shape, stages=stages) for shape in product.shapes)
-    return {"products": (replace(product, shapes=shapes),), "copies": None}
+    return {"products": (replace(product, shapes=shapes),), "tensor_copies": None}
 
 
 @pytest.mark.parametrize(("product", "least"), [(operations.BF16, 2), (BF16_GROUP, 3)], ids=["fragments", "groups"])

@@ -72,7 +72,7 @@ def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         pytest.skip("the emulator needs a C compiler")
     on_emulator.on_emulator(monkeypatch)
     emulated = EmulatedDevice("")
-    return lambda text: tlx.compile(text, with_grids(device=lambda: emulated))
+    return lambda text: tlx.compile(text, with_grids(find_device=lambda: emulated))
 
 
 def without_aliases(text: str) -> str:
@@ -130,7 +130,7 @@ def test_bitcode(compiled: Compile, tmp_path: Path) -> None:
 
 
 def test_modules_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    emulated = with_grids(device=lambda: EmulatedDevice(""))
+    emulated = with_grids(find_device=lambda: EmulatedDevice(""))
 
     def grid_of(_: object) -> GridUnit | None:
         return emulated.grid

@@ -37,7 +37,7 @@ from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, Tensor
 
 ROOT = Path(__file__).parents[3]
 TRIPLE = "nvptx64-nvidia-cuda"
-WITH_MAPS = replace(grid_of(with_grids(), "sm_90a").costs, tensor_map=-(10**6))
+WITH_MAPS = replace(grid_of(with_grids(), "sm_90a").costs, tensor_map_cycles=-(10**6))
 """Costs of a machine whose copies by tensor maps are always faster."""
 EXAMPLES = {name: (ROOT / "examples/ir" / f"{name}.ll").read_text() for name in ("matmul", "mlp", "softmax")}
 PROGRAMS = {
@@ -532,7 +532,7 @@ def run_changed(pattern: str, replacement: str) -> None:
 def test_a_captured_call_is_made_again() -> None:
     text = matmul(64, 64, 32, "float", "float")
     device = EmulatedDevice(lowered(text))
-    function = tlx.compile(text, with_grids(device=lambda: device)).f
+    function = tlx.compile(text, with_grids(find_device=lambda: device)).f
     assert isinstance(function, DeviceFunction)
     a, b, c = (np.ascontiguousarray(normal((64, 64), np.float32))[:, :n].copy() for n in (32, 64, 64))
     b = b[:32].copy()

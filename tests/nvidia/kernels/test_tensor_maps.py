@@ -31,7 +31,7 @@ def product(x: Any, y: Any) -> Any:
 def mapped(multiprocessors: int) -> dict[str, Any]:
     """Options of a machine whose copies by tensor maps are always faster."""
     grid = grid_of(with_grids(), "sm_90a")
-    costs = replace(grid.costs, tensor_map=-(10**6))
+    costs = replace(grid.costs, tensor_map_cycles=-(10**6))
     return {"processor": "sm_90a", "multiprocessors": multiprocessors, "costs": costs}
 
 
@@ -182,7 +182,7 @@ def test_a_call_with_other_arrays_has_other_maps() -> None:
     text = matmul(64, 64, 64, "bfloat", "float")
     options = mapped(1)
     device = EmulatedDevice(lowered(text, **options), options.pop("processor"))
-    f: Any = tlx.compile(text, with_grids(device=lambda: device, **options)).f
+    f: Any = tlx.compile(text, with_grids(find_device=lambda: device, **options)).f
     arrays = [integers((64, 64), BF16, seed) for seed in range(3)]
     for first, second in ((0, 1), (1, 2), (0, 1)):
         x, y, c = arrays[first], arrays[second], np.zeros((64, 64), np.float32)
@@ -193,13 +193,13 @@ def test_a_call_with_other_arrays_has_other_maps() -> None:
 def run_changed(pattern: str, replacement: str) -> None:
     """Run a product of two tiles with six stages of K each, whose code was changed."""
     text = matmul(64, 128, 384, "bfloat", "bfloat")
-    options: dict[str, Any] = mapped(1) | {"shared_bytes": 80 << 10}
+    options: dict[str, Any] = mapped(1) | {"max_shared_bytes": 80 << 10}
     code = lowered(text, **options)
     changed = re.sub(pattern, replacement, code)
     assert changed != code
     device = EmulatedDevice(changed, options.pop("processor"))
     x, y = integers((64, 384), BF16), integers((384, 128), BF16, 1)
-    tlx.compile(text, with_grids(device=lambda: device, **options)).f(x, y, np.zeros((64, 128), BF16))
+    tlx.compile(text, with_grids(find_device=lambda: device, **options)).f(x, y, np.zeros((64, 128), BF16))
 
 
 WAIT = r'  call void asm sideeffect "\{ [^"]*try_wait[^"]*", "[^"]*"\(ptr addrspace\(3\) %\S+, i32 %\S+\) convergent\n'

@@ -12,7 +12,7 @@ from tests.nvidia.kernels.test_target import driver_that_captures, recorded
 from tests.nvidia.runtime.test_streams import driver_with_events
 from tlx.api.device.functions import DeviceFunction
 from tlx.api.device.host_copies import HostCopies
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.ir.types import PTR, VOID
 from tlx.legalize.nvidia.driver import NvidiaDevice
 from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument
@@ -262,7 +262,7 @@ def test_calls_that_are_captured_are_not_recorded(recording: RecordingDriver) ->
     kernel = Launch("k", 1, 32, 0, (LaunchArgument(parameter=0, offset=0),))
     launches = FunctionLaunches("f", ("ptr",), (), (kernel, kernel))
     code = NvidiaDevice(recording.driver).load("", [launches])
-    function = DeviceFunction(Prototype("f", VOID, (Parameter("x", PTR),)), launches, code)
+    function = DeviceFunction(Prototype("f", VOID, (CallParameter("x", PTR),)), launches, code)
     recording.capturing = {5}
     for _ in range(20):
         function.launch([256], 5)
@@ -292,7 +292,7 @@ def test_few_of_many_sets_of_addresses_are_recorded(recording: RecordingDriver) 
     kernel = Launch("k", 1, 32, 0, (LaunchArgument(parameter=0, offset=0),))
     launches = FunctionLaunches("f", ("ptr",), (), (kernel, kernel))
     code = NvidiaDevice(recording.driver).load("", [launches])
-    function = DeviceFunction(Prototype("f", VOID, (Parameter("x", PTR),)), launches, code)
+    function = DeviceFunction(Prototype("f", VOID, (CallParameter("x", PTR),)), launches, code)
     for _ in range(300):
         for address in range(9):
             function.unchecked(256 * address)
@@ -328,7 +328,7 @@ def test_calls_with_arrays_of_numpy_are_waited_for(recording: RecordingDriver) -
     code = NvidiaDevice(driver).load("", [launches])
     for written, back in ((False, []), (True, ["copy back"])):
         recording.calls.clear()
-        parameter = Parameter("x", PTR, written=written)
+        parameter = CallParameter("x", PTR, written=written)
         DeviceFunction(Prototype("f", VOID, (parameter,)), launches, code)(np.zeros(4, np.float32))
         assert [call.split(" in ")[0].rstrip(" 0123456789") for call in recording.calls] == [
             "allocate", "copy", "launch", *back, "free", "wait",

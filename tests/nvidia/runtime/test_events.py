@@ -23,7 +23,7 @@ SHAPE = 32, 32
 def test_kernels_run_between_events() -> None:
     text = matmul(*SHAPE, 32, "float", "float")
     emulated = EmulatedDevice(lowered(text))
-    module: Any = tlx.compile(text, with_grids(device=lambda: emulated))
+    module: Any = tlx.compile(text, with_grids(find_device=lambda: emulated))
     x, y, c = integers(SHAPE, np.float32), integers(SHAPE, np.float32, 1), np.zeros(SHAPE, np.float32)
     loaded, done = SimpleNamespace(cuda_event=7), SimpleNamespace(ptr=9)
     module.f(x, y, c, stream=5, wait_for=[loaded, SimpleNamespace(cuda_event=0)], record=(done, 11))

@@ -12,7 +12,7 @@ from tests.nvidia.kernels.test_target import driver_with_contexts, recorded
 from tlx.api.arguments import ArgumentError
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.functions import DeviceFunction
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.ir.types import FLOAT, PTR, VOID
 from tlx.legalize.nvidia.driver import NvidiaDevice
 from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument
@@ -60,7 +60,7 @@ ONE_POINTER: Final = FunctionLaunches(
 
 def takes_an_array(code: Any) -> DeviceFunction:
     """A function that launches a kernel with an array."""
-    parameter = Parameter("x", PTR, element=FLOAT, count=4)
+    parameter = CallParameter("x", PTR, element=FLOAT, count=4)
     return DeviceFunction(Prototype("f", VOID, (parameter,)), ONE_POINTER, code)
 
 

@@ -41,14 +41,14 @@ def stage1(text: str, target: Target, remarks: Remarks | None = None) -> Module:
 def with_costs(target: Target | str, **costs: object) -> Target:
     """The target with other costs of blocks and copies: fields of `BlockCosts`, or of one of its records."""
     machine = find_target(target) if isinstance(target, str) else target
-    blocks = machine.blocks
+    blocks = machine.block_costs
     for name, cost in costs.items():
         if hasattr(blocks, name):
             blocks = replace(blocks, **{name: cost})
             continue
         record = next(record for record in _RECORDS if hasattr(getattr(blocks, record), name))
         blocks = replace(blocks, **{record: replace(getattr(blocks, record), **{name: cost})})
-    return replace(machine, blocks=blocks)
+    return replace(machine, block_costs=blocks)
 
 
 def drawn_decisions(target: Target | str, seed: int) -> Target:
@@ -60,8 +60,8 @@ def drawn_decisions(target: Target | str, seed: int) -> Target:
     machine = find_target(target) if isinstance(target, str) else target
     if seed % 2:
         return machine.with_decision_seed(seed)
-    near = {"resident_bytes": 64, "whole_input_bytes": 64, "input_part_bytes": 64}
-    costs: dict[str, object] = {"alternative_share": 1e9} if seed % 4 else {**near}
+    near = {"cached_operand_bytes": 64, "max_whole_copy_bytes": 64, "max_partial_copy_bytes": 64}
+    costs: dict[str, object] = {"max_alternative_share": 1e9} if seed % 4 else {**near}
     free = {**FREE_COPIES, "deinterleaved_register_cycles": 0, "widening_factor": 0, "zeroed_bytes_per_cycle": 1e9}
     return with_costs(machine, **free, **costs)
 

@@ -96,7 +96,7 @@ define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
   ret void
 }}
 """  # noqa: E501
-    module = stage1(text, with_costs("generic", resident_bytes=2 << 10))
+    module = stage1(text, with_costs("generic", cached_operand_bytes=2 << 10))
     assert "part.loop" in str(module)
     a, b = (np.arange(720, dtype=np.int32), np.arange(1920, dtype=np.int32) % 97)
     c = np.zeros(864, np.int32)

@@ -32,7 +32,9 @@ CASES = [
 def test_wide_operands_mean_the_same(case: Case, target: str) -> None:
     """On a machine where this always pays off; loads of half may convert, too."""
     base = find_target(target)
-    machine = replace(base, blocks=replace(base.blocks, convolutions=ConvolutionCosts(alternative_share=math.inf)))
+    machine = replace(
+        base, block_costs=replace(base.block_costs, convolutions=ConvolutionCosts(max_alternative_share=math.inf))
+    )
     expected = evaluated(parse(case.text), case.inputs())
     module = stage1(case, machine)
     check_contract(module)

@@ -118,8 +118,8 @@ _SLOW: Final = {
     "deinterleaved_register_cycles": 1e4,
     "term_register_cycles": 1e-3,
     "product_cycles": 1e-3,
-    "transposed_cycles": 0,
-    "split_load_cycles": 0,
+    "transposed_product_cycles": 0,
+    "line_crossing_load_cycles": 0,
     "factor_cycles": 0,
     "call_cycles": 0,
 }

@@ -119,8 +119,8 @@ _COPIED: Final = {
     **FREE_COPIES,
     "term_register_cycles": 1e9,
     "product_cycles": 1e9,
-    "transposed_cycles": 0,
-    "split_load_cycles": 0,
+    "transposed_product_cycles": 0,
+    "line_crossing_load_cycles": 0,
     "factor_cycles": 0,
 }
 """Costs by which an input is copied, too, where its channels can be innermost."""
@@ -131,7 +131,9 @@ def _decided(target: str, seed: int) -> Target:
     if seed % 2:
         return drawn_decisions(target, seed)
     near = (1 << 20, 20000, 6000, 3000)[seed // 2 % 4]
-    return with_costs(target, **_COPIED, resident_bytes=near, whole_input_bytes=near, input_part_bytes=near)
+    return with_costs(
+        target, **_COPIED, cached_operand_bytes=near, max_whole_copy_bytes=near, max_partial_copy_bytes=near
+    )
 
 
 @pytest.mark.parametrize(("seed", "target"), quick_by_target(range(50), _TARGETS, 6))
@@ -173,7 +175,9 @@ def test_each_layout_has_a_border(
     case: _Padded, target: str, costs: Mapping[str, object], near: int, mark: str
 ) -> None:
     """Copies that are larger than `near` are made in blocks of rows, some of which have rows of the border."""
-    decided = with_costs(target, **costs, resident_bytes=near, whole_input_bytes=near, input_part_bytes=near)
+    decided = with_costs(
+        target, **costs, cached_operand_bytes=near, max_whole_copy_bytes=near, max_partial_copy_bytes=near
+    )
     written = str(stage1(case.text, decided))
     assert mark in written
     assert "%p.buf" not in written
@@ -185,7 +189,9 @@ def test_blocks_of_rows_run(strides: tuple[int, int]) -> None:
     """As machine code; the rows of a block are copied only where they are in the input."""
     require_processor("avx2")
     case = replace(_CASE, strides=strides)
-    decided = with_costs("avx2", **_COPIED, resident_bytes=3072, whole_input_bytes=3072, input_part_bytes=3072)
+    decided = with_costs(
+        "avx2", **_COPIED, cached_operand_bytes=3072, max_whole_copy_bytes=3072, max_partial_copy_bytes=3072
+    )
     assert "row.end" in str(stage1(case.text, decided))
     at_once = with_costs("avx2", **_COPIED)
     assert "row.end" not in str(stage1(case.text, at_once))

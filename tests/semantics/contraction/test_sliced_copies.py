@@ -43,7 +43,7 @@ def check(case: Case, target: Target, found: str) -> None:
     np.testing.assert_array_equal(expected, evaluated(case, poisoned(module)))
     np.testing.assert_array_equal(expected, evaluated(case, lower(parse(case.text), target)))
     arguments = case.inputs()
-    native = replace(find_target("native"), blocks=target.blocks)
+    native = replace(find_target("native"), block_costs=target.block_costs)
     tlx.compile(case.text, native, opt_level=0)(*arguments)
     np.testing.assert_array_equal(expected, arguments[2])
 
@@ -54,8 +54,8 @@ def by_interleaved_sums(target: str, **costs: object) -> Target:
         target,
         term_register_cycles=1e9,
         product_cycles=1e9,
-        transposed_cycles=0,
-        split_load_cycles=0,
+        transposed_product_cycles=0,
+        line_crossing_load_cycles=0,
         factor_cycles=0,
         **costs,
     )
@@ -69,16 +69,20 @@ def test_interleaved_sums_mean_the_same(case: Case, target: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_sliced_copies_of_filters_mean_the_same(case: Case) -> None:
     """The caches are so small that copies are sliced."""
-    check(case, deciding(case.text, find_target("avx512"), "%rhs.buf", "part.loop", resident_bytes=_NEAR), "part.loop")
+    check(
+        case,
+        deciding(case.text, find_target("avx512"), "%w.buf", "part.loop", cached_operand_bytes=_NEAR),
+        "part.loop",
+    )
 
 
 def _with_copies_of(most: int) -> Target:
     """AVX-512 whose copies of inputs have at most a number of bytes, and whose tiles cost nothing."""
     return by_interleaved_sums(
         "avx512",
-        resident_bytes=most,
-        whole_input_bytes=most,
-        input_part_bytes=most,
+        cached_operand_bytes=most,
+        max_whole_copy_bytes=most,
+        max_partial_copy_bytes=most,
         set_conflict_pitch_bytes=32,
         tile_cycles=0,
         narrow_tile_cycles=0,

@@ -145,4 +145,4 @@ def test_interleaved_images_mean_the_same(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_interleaved_windows_mean_the_same(case: Case) -> None:
     """Windows are copied in groups of rows, the left operand only if the seed decides so."""
-    check(case, deciding(case.text, find_target("amx"), "%rhs.buf", GROUPS, without=("%groups.buf",)))
+    check(case, deciding(case.text, find_target("amx"), "%x.buf", GROUPS, without=("%groups.buf",)))

@@ -105,8 +105,8 @@ def test_parts_of_halves_agree_with_the_evaluator() -> None:
     """Infinities, NaN, subnormals and all else, bit by bit."""
     amx = find_target("amx")
     assert amx.matrix is not None
-    timing = replace(amx.matrix.timing, split=replace(HALF_SPLIT, lead=float("inf")))
-    target = replace(amx, matrix=replace(amx.matrix, timing=timing))
+    timing = replace(amx.matrix.costs, fp16_split=replace(HALF_SPLIT, max_vector_share=float("inf")))
+    target = replace(amx, matrix=replace(amx.matrix, costs=timing))
     test_permission_is_granted()
     text, generator = product(130, 140, 150), np.random.default_rng(5)
     compiled, lowered = tlx.compile(text, target), lower(parse(text), target)

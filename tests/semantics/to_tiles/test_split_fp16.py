@@ -40,11 +40,11 @@ def _amx(**timing: object) -> Target:
     """AMX with other figures."""
     amx = find_target("amx")
     assert amx.matrix is not None
-    return replace(amx, matrix=replace(amx.matrix, timing=replace(amx.matrix.timing, **timing)))
+    return replace(amx, matrix=replace(amx.matrix, costs=replace(amx.matrix.costs, **timing)))
 
 
-_SPLIT: Final = replace(HALF_SPLIT, lead=float("inf"))
-_TILES: Final = _amx(vectors_lead=(float("inf"), 1.0), split=_SPLIT)
+_SPLIT: Final = replace(HALF_SPLIT, max_vector_share=float("inf"))
+_TILES: Final = _amx(vector_speedups=(float("inf"), 1.0), fp16_split=_SPLIT)
 """A machine on which splitting halves always pays, and tiles are always predicted to be faster than vectors."""
 
 
@@ -101,7 +101,7 @@ define void @f(ptr %c, ptr noalias %a, ptr noalias %b) {
 @pytest.mark.parametrize(("depth", "bytes_"), [(32, (1 << 13, 1 << 12)), (64, (1 << 20, 1 << 13))])
 def test_blocks(depth: int, bytes_: tuple[int, int]) -> None:
     """Sums go on from block to block of K; the parts of A, of B or of both are of some rows or columns."""
-    target = _amx(vectors_lead=(float("inf"), 1.0), split=replace(_SPLIT, depth=depth, bytes=bytes_))
+    target = _amx(vector_speedups=(float("inf"), 1.0), fp16_split=replace(_SPLIT, max_k=depth, max_bytes=bytes_))
     for text in (product(70, 90, 75), product(64, 96, 64, "columns", "columns"), _ADDED):
         lowered = str(lower(parse(text), target))
         assert lowered.count("call void @tlx.matmul.") > 1
@@ -110,7 +110,7 @@ def test_blocks(depth: int, bytes_: tuple[int, int]) -> None:
 
 def test_last_block_of_few_positions() -> None:
     """Vectors would be faster there, but do not multiply each part by each."""
-    text, target = product(64, 64, 65), _amx(split=replace(_SPLIT, depth=64))
+    text, target = product(64, 64, 65), _amx(fp16_split=replace(_SPLIT, max_k=64))
     assert _is_split(text, target)
     assert validate(text, target) == []
 

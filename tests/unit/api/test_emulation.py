@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.support.emulation import Machine, on_generic_machines
 from tlx.api.arguments import ArgumentError
 from tlx.api.emulation import compile_emulated
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.api.wrappers import slot_wrapper_definition
 from tlx.cli.run import run
 from tlx.diagnostics import UsageError
@@ -86,7 +86,7 @@ def test_values(machine: Machine) -> None:
 def test_vectors_are_loaded_with_the_alignment_of_their_elements() -> None:
     """RISC-V has no unaligned accesses: LLVM takes minutes to load a thousand numbers byte by byte."""
     vector = VectorType(16, I64)
-    text = slot_wrapper_definition(Prototype("f", vector, (Parameter("%x", vector),)), "wrapper", "")
+    text = slot_wrapper_definition(Prototype("f", vector, (CallParameter("%x", vector),)), "wrapper", "")
     assert "load <16 x i64>, ptr %0, align 8" in text
     assert "store <16 x i64> %r, ptr %1, align 8" in text
 

@@ -214,15 +214,3 @@ def test_translate_reads_the_files_of_added_languages(tmp_path: Path, monkeypatc
     refused = CliRunner().invoke(translate, [str(path), "--emit=v2"])
     assert isinstance(refused.exception, UsageError)
     assert "other languages and models are written as --emit=ll" in refused.exception.message
-
-
-def test_a_language_without_versions_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (package := tmp_path / "added_languages").mkdir()
-    (package / "__init__.py").touch()
-    (package / "number.py").write_text('LANGUAGE = "number"\nSTANDARDS = ()\nTRANSLATE = str\n')
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(pipeline, "FRONT_ENDS", "added_languages")
-    pipeline.front_ends.cache_clear()
-    message = r"front end added_languages\.number: STANDARDS is empty; name the versions of the language"
-    with pytest.raises(UsageError, match=message):
-        pipeline.front_ends()

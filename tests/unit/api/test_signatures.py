@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tlx.api.prototypes import prototype_of
-from tlx.api.signatures import Parameter
+from tlx.api.signatures import CallParameter
 from tlx.ir.parser.module import parse_fully
 
 _DECLARED = """
@@ -26,7 +26,7 @@ _SCATTER = """
 """
 
 
-def parameter(body: str) -> Parameter:
+def parameter(body: str) -> CallParameter:
     """The inferred parameter %p of a function with a body."""
     text = f"define void @f(ptr %p, <8 x i1> %m, <8 x i64> %i, <8 x float> %v) {{\n{body}\n  ret void\n}}\n{_DECLARED}"
     module = parse_fully(text, "f.ll")

@@ -17,7 +17,7 @@ from tlx.bench import command, report
 from tlx.bench.models import tables
 from tlx.bench.models.libraries import LIBRARIES, Library, RunnableModel
 from tlx.bench.models.measure import ModelBench
-from tlx.bench.models.workloads import SMALL, Model, OnnxFile, all_models, select_models
+from tlx.bench.models.workloads import SMALL, ModelWorkload, OnnxFile, all_models, select_models
 from tlx.diagnostics import UsageError
 from tlx.tuning import timing
 
@@ -28,11 +28,11 @@ MODELS: Final = select_models([], [], [SMALL])
 BFLOAT: Final = ("mlp", "mlp_train", "gpt2_generate")
 
 
-def model_name(model: Model) -> str:
+def model_name(model: ModelWorkload) -> str:
     return model.name
 
 
-def measured(model: Model, *libraries: Library) -> dict[str, Any]:
+def measured(model: ModelWorkload, *libraries: Library) -> dict[str, Any]:
     return tables.record(ModelBench("native", libraries, rounds=1, seconds=0.0).measure(model))
 
 
@@ -43,14 +43,14 @@ def test_every_program_has_a_small_size() -> None:
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m.types == "bf16" and m.row in BFLOAT], ids=model_name)
-def test_models_in_bfloat_compute_what_xla_does(model: Model) -> None:
+def test_models_in_bfloat_compute_what_xla_does(model: ModelWorkload) -> None:
     cell = measured(model, LIBRARIES["jax"])
     assert (cell["error"], cell["notes"]) == ("", {})
     assert set(cell["ms"]) == {"tlx", "jax"}
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m.types == "f32"], ids=model_name)
-def test_models_compute_what_xla_does_and_torch_too(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_compute_what_xla_does_and_torch_too(model: ModelWorkload, monkeypatch: pytest.MonkeyPatch) -> None:
     gradients: list[Any] = []
     if model.is_trained:
         program = model.program()
@@ -74,11 +74,11 @@ def test_models_compute_what_xla_does_and_torch_too(model: Model, monkeypatch: p
 
 
 def test_wrong_results_and_failures_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def zeros(model: Model, *_: Any) -> RunnableModel:
+    def zeros(model: ModelWorkload, *_: Any) -> RunnableModel:
         shape = (12,) if model.row == "gpt2_generate" else (6, 4)
         return RunnableModel(lambda: None, lambda _: [np.zeros(shape, "f4")])
 
-    def broken(model: Model, *_: Any) -> RunnableModel:
+    def broken(model: ModelWorkload, *_: Any) -> RunnableModel:
         raise RuntimeError(f"{model.row} does not load")
 
     mlp, text = (select_models([row], ["f32"], [SMALL])[0] for row in ("mlp", "gpt2_generate"))
@@ -97,7 +97,7 @@ def test_onnx_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", value[:1], value[1:])
     monkeypatch.setenv("TLX_MODELS", str(tmp_path))
-    model = Model("relu", "f32", "2x3", OnnxFile("relu", {"x": ((2, 3), "real")}))
+    model = ModelWorkload("relu", "f32", "2x3", OnnxFile("relu", {"x": ((2, 3), "real")}))
     missing = measured(model, LIBRARIES["onnxruntime"])
     assert "relu.onnx is missing: run tools/fetch_models.py" in missing["notes"]["model"]
     assert not missing["error"]

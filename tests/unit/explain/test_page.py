@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.explain.programs import BATCH, LAYER, SOFTMAX, page_of, report_of
-from tlx.explain.assembly import Analysis, Loop, Resource, find_mca, likely_processor, main_loops
+from tlx.explain.assembly import Analysis, AssemblyLoop, Resource, find_mca, likely_processor, main_loops
 from tlx.explain.charts import memory_chart, roofline_chart
 from tlx.explain.figures import figures
 from tlx.explain.html import Markup, join, tag
@@ -187,7 +187,7 @@ def test_the_main_loop_is_the_innermost_one_with_products() -> None:
 
 def test_shares_stand_beside_their_instructions() -> None:
     (kernel,) = report_of(LAYER).kernels
-    loop = Loop(["loop:", "\tfirst\ta", "\tsecond\tb"])
+    loop = AssemblyLoop(["loop:", "\tfirst\ta", "\tsecond\tb"])
     analysis = Analysis("a-processor", 2.0, 1.0, [Resource("port", 1.0)], [0.25, 0.75])
     text = page(report_of(LAYER), MachineCode({kernel.home: loop}, {kernel.home: analysis}))
     assert re.search(r"first +a</td><td class=\"num\">25.0 %", text)

@@ -24,7 +24,7 @@ from tlx.fuzz.graphs.check import built, check_graph
 from tlx.fuzz.graphs.drawing import wide_jax
 from tlx.fuzz.graphs.generator import graph_operations, random_graph
 from tlx.fuzz.graphs.operations import table
-from tlx.fuzz.graphs.program import Block, GraphProgram, Parameter, Statement, Variable
+from tlx.fuzz.graphs.program import GraphBlock, GraphParameter, GraphProgram, Statement, Variable
 from tlx.fuzz.graphs.reference import ExpectedResult, expected_results
 from tlx.fuzz.worker import GRAPHS, Request
 from tlx.fuzz.worker_pool import CheckOutcome
@@ -129,8 +129,10 @@ def applied_once(operation: str, *operands: Variable, results: Sequence[Variable
 
 
 def program_of(statements: Sequence[Statement], *parameters: Variable, results: Sequence[Variable]) -> GraphProgram:
-    body = Block(tuple(v.name for v in parameters), tuple(statements), tuple(v.name for v in results))
-    return GraphProgram(tuple(Parameter(v, "parameter", 0) for v in parameters), body, tuple(results), ChoiceNode())
+    body = GraphBlock(tuple(v.name for v in parameters), tuple(statements), tuple(v.name for v in results))
+    return GraphProgram(
+        tuple(GraphParameter(v, "parameter", 0) for v in parameters), body, tuple(results), ChoiceNode()
+    )
 
 
 def test_starts_of_nested_slices_are_clamped_one_after_the_other() -> None:

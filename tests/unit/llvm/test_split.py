@@ -15,9 +15,11 @@ _PADDING = "  ; " + 120 * "-" + "\n"
 _NAMES = ("tlx.first", "tlx.nest.my-model")
 
 
-def _kernel(name: str, body: str) -> str:
+def _kernel(name: str, body: str, *, large: bool = True) -> str:
     """A kernel, with comments that make it as long as those of a model."""
-    return f"define internal void @{name}(ptr noalias %p) noinline {{\n{body}{6000 * _PADDING}  ret void\n}}\n\n"
+    return (
+        f"define internal void @{name}(ptr noalias %p) noinline {{\n{body}{6000 * large * _PADDING}  ret void\n}}\n\n"
+    )
 
 
 def _module(*, last: str = "") -> str:

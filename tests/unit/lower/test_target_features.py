@@ -10,7 +10,7 @@ from tlx.diagnostics import UsageError
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, lower_text
-from tlx.target.lookup import find_target
+from tlx.target.lookup import find_target, resolve_target
 
 _FUNCTION = """
 define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) ATTRIBUTES {
@@ -70,6 +70,13 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
     [
         ("avx512", Options(features=("+avx512vnin",)), "unknown feature 'avx512vnin'; did you mean 'avx512vnni'?"),
         ("avx512", Options(features=("-avx512f",)), "feature '-avx512f': target avx512 is for machines with avx512f"),
+        (
+            "amx",
+            Options(features=("-avx2",)),
+            "target amx is for machines with avx512f, which implies it; 'tlx",
+        ),
+        ("sve", Options(features=("-fullfp16",)), "'-fullfp16': target sve is for machines with sve, which implies it"),
+        ("avx2,avx512", Options(features=("-avx",)), "feature '-avx': target avx2 is for machines with avx2, which"),
         ("amx", Options(features=("-amx-tile",)), "feature '-amx-tile': target amx is for machines with amx-tile"),
         (
             "avx2,avx512",
@@ -118,3 +125,9 @@ def test_names_are_those_of_the_triple_where_nothing_is_lowered() -> None:
 @pytest.mark.parametrize("feature", ["-amx-bf16", "-amx-int8", "-avx512vbmi", "-avx512vnni"])
 def test_optional_features_can_be_removed(feature: str) -> None:
     assert f"+{feature[1:]}" not in find_target("amx").with_attributes((feature,)).features
+
+
+def test_optional_features_that_imply_a_removed_one_are_removed() -> None:
+    """AVX-512 BF16 and VBMI have instructions of AVX-512 BW."""
+    features = set(find_target("amx").features) - set(resolve_target("amx", features=("-avx512bw",)).features)
+    assert features == {"+avx512bw", "+avx512bf16", "+avx512vbmi"}

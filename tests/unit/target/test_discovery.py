@@ -19,7 +19,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.values import Value
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
-from tlx.target.discovery import target_entry_points
+from tlx.target.discovery import provided_entry_points
 from tlx.target.host import version_for
 from tlx.target.installed import targets
 from tlx.target.instructions.dots import Dot
@@ -155,11 +155,11 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
     targets.cache_clear()
-    target_entry_points.cache_clear()
+    provided_entry_points.cache_clear()
     yield
     sys.modules.pop("tlx_outside_target", None)
     targets.cache_clear()
-    target_entry_points.cache_clear()
+    provided_entry_points.cache_clear()
 
 
 @pytest.mark.usefixtures("outside")

@@ -66,7 +66,7 @@ def test_caches_are_those_of_the_machine() -> None:
 def test_processors_that_share_the_last_cache(monkeypatch: pytest.MonkeyPatch, text: str | None, count: int) -> None:
     """As Linux lists them; where it does not, there is one."""
     replace_file(monkeypatch, "/sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list", text)
-    assert host.host_caches().sharers == count
+    assert host.host_caches().l3_sharers == count
 
 
 def replace_file(monkeypatch: pytest.MonkeyPatch, path: str, text: str | None) -> None:

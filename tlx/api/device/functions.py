@@ -17,7 +17,7 @@ from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.frames import SCALARS, LaunchFrame
 from tlx.api.device.host_copies import HostCopies
 from tlx.api.device.streams import CallOrder, between_events, stream_handle
-from tlx.api.signatures import Parameter, Prototype
+from tlx.api.signatures import CallParameter, Prototype
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import PointerType, bytes_of
@@ -324,14 +324,14 @@ def _described(value: object) -> str:
     return f"{kind.__name__} {value!r}"[:80]
 
 
-def _scalar(number: int, parameter: Parameter, value: Any) -> Any:
+def _scalar(number: int, parameter: CallParameter, value: Any) -> Any:
     make = SCALARS.get(str(parameter.type))
     if make is None:
         raise ArgumentError(f"argument {number} ({parameter.name}): a device takes no {parameter.type}; pass a pointer")
     return make(checked_argument(number, parameter, value))
 
 
-def _check(number: int, parameter: Parameter, array: DeviceArray) -> None:
+def _check(number: int, parameter: CallParameter, array: DeviceArray) -> None:
     """Check an array of the device."""
     what = f"argument {number} ({parameter.name})"
     element = parameter.stored_type or parameter.element

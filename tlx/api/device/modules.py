@@ -57,7 +57,7 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
     source, target, options = compilation.source, compilation.target, compilation.options
     grid = grid_of(target)
     assert grid is not None
-    device = grid.device()
+    device = grid.find_device()
     device.check_processor(options.cpu)
     known = options.cpu if options.cpu != "native" else ""
     changes = {"cpu": known or device.processor, "triple": options.triple or foreign_triple(target)}

@@ -98,7 +98,7 @@ def _measured(
 ) -> Record:
     grid = target.grid
     assert grid is not None
-    device = grid.device()
+    device = grid.find_device()
     peers, absent = find_peers(PEER_NAMES if setting.peers is None else setting.peers, device)
     llvm: Any = import_module("llvmlite.binding")
     facts: Record = {

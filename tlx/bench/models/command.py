@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
-from tlx.bench.models.workloads import Model, select_models
+from tlx.bench.models.workloads import ModelWorkload, select_models
 from tlx.diagnostics import UsageError
 from tlx.target.host import cpu_flags, version_for
 from tlx.tuning import machine
@@ -71,7 +71,7 @@ def _read(choice: WorkloadSelection, sources: Sequence[str]) -> dict[str, Any]:
     return {**report, tables.CELLS: tables.select_records(report[tables.CELLS], selection)}
 
 
-def _selected(choice: WorkloadSelection) -> list[Model]:
+def _selected(choice: WorkloadSelection) -> list[ModelWorkload]:
     if choice.variants:
         raise UsageError("models have no variants")
     if choice.input_format != files.FORMAT_BY_NAME:

@@ -16,7 +16,7 @@ import numpy as np
 import tlx
 from tlx.api.files import user_cache_directory
 from tlx.bench.measure import OURS
-from tlx.bench.models.workloads import Model, OnnxFile, Program
+from tlx.bench.models.workloads import JaxProgram, ModelWorkload, OnnxFile
 from tlx.bench.peers.base import MissingError
 from tlx.intrinsics.numpy_types import Array
 
@@ -55,7 +55,7 @@ class Library:
 
     name: str
     package: str
-    load: Callable[[Model, Program | Path, int, str], RunnableModel | None]
+    load: Callable[[ModelWorkload, JaxProgram | Path, int, str], RunnableModel | None]
 
     @property
     def version(self) -> str:
@@ -105,7 +105,7 @@ def _copies(tree: Any) -> Any:
     return use_jax().tree.map(np.array, tree)
 
 
-def _ours(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel:
+def _ours(model: ModelWorkload, source: JaxProgram | Path, threads: int, target: str) -> RunnableModel:
     settings: dict[str, Any] = {"target": target}
     if threads > 1:
         settings["threads"] = "openmp"
@@ -143,7 +143,7 @@ def _stateful(function: Callable[..., Any], state: Any, inputs: tuple[Any, ...])
     return call
 
 
-def _xla(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel | None:
+def _xla(model: ModelWorkload, source: JaxProgram | Path, threads: int, target: str) -> RunnableModel | None:
     del model, threads, target
     if isinstance(source, Path):
         return None
@@ -160,7 +160,7 @@ def _xla(model: Model, source: Program | Path, threads: int, target: str) -> Run
     return RunnableModel(_stateful(function, state, inputs), _numpy_leaves, seconds)
 
 
-def _torch(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel | None:
+def _torch(model: ModelWorkload, source: JaxProgram | Path, threads: int, target: str) -> RunnableModel | None:
     del target
     if isinstance(source, Path):
         return None
@@ -179,7 +179,7 @@ def _torch(model: Model, source: Program | Path, threads: int, target: str) -> R
     return RunnableModel(call, lambda results: [models.array(leaf) for leaf in use_jax().tree.leaves(results)])
 
 
-def _onnxruntime(model: Model, source: Program | Path, threads: int, target: str) -> RunnableModel | None:
+def _onnxruntime(model: ModelWorkload, source: JaxProgram | Path, threads: int, target: str) -> RunnableModel | None:
     del target
     if not isinstance(source, Path):
         return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from tlx.bench.measure import OURS
 from tlx.bench.models.libraries import OURSELVES, Library, model_file, onnx_reference, use_jax
-from tlx.bench.models.workloads import Model, OnnxFile, Program, converted, programs
+from tlx.bench.models.workloads import JaxProgram, ModelWorkload, OnnxFile, converted, programs
 from tlx.bench.peers.base import MissingError
 from tlx.diagnostics import TlxError
 from tlx.intrinsics.numpy_types import Array
@@ -45,7 +45,7 @@ class ModelCell:
         error: Why TLX was not measured; empty if it was.
     """
 
-    model: Model
+    model: ModelWorkload
     rates: dict[str, Rates] = field(default_factory=dict[str, Rates])
     compile_seconds: dict[str, float] = field(default_factory=dict[str, float])
     memory: dict[str, float] = field(default_factory=dict[str, float])
@@ -71,7 +71,7 @@ class ModelBench:
     seconds: float
     threads: int = 1
 
-    def measure(self, model: Model) -> ModelCell:
+    def measure(self, model: ModelWorkload) -> ModelCell:
         """Check and time a model."""
         cell = ModelCell(model)
         try:
@@ -103,7 +103,7 @@ class ModelBench:
         gc.collect()  # the command line has turned it off
         return cell
 
-    def _load(self, library: Library, cell: ModelCell, source: Program | Path, check: Mistakes) -> Contestant | None:
+    def _load(self, library: Library, cell: ModelCell, source: JaxProgram | Path, check: Mistakes) -> Contestant | None:
         """A library's model, checked; None if it does not run it, or its result is wrong."""
         model = cell.model
         before = _resident()
@@ -143,7 +143,7 @@ def _resident() -> float:
 # Comparison with the origin --------------------------------------------------------------------------------------
 
 
-def _check(model: Model, source: Program | Path) -> Mistakes:
+def _check(model: ModelWorkload, source: JaxProgram | Path) -> Mistakes:
     """Compares results with those of the origin, in float: XLA's of a program, onnxruntime's of a file."""
     if isinstance(source, Path):
         assert isinstance(model.origin, OnnxFile)
@@ -179,7 +179,7 @@ def _compare(expected: Sequence[Array], arrays: Sequence[Array], bound: float) -
     return ""
 
 
-def _text_check(program: Program, margin: float) -> Mistakes:
+def _text_check(program: JaxProgram, margin: float) -> Mistakes:
     """Each token must have almost the highest logit after the text before it.
 
     Tokens themselves are no measure: where two logits are equal but for rounding, all that follows differs.

@@ -18,7 +18,7 @@ _MARGIN: Final = 14
 
 
 @dataclass(frozen=True)
-class Program:
+class JaxProgram:
     """A model in JAX with its arguments.
 
     Attributes:
@@ -74,7 +74,7 @@ def _page(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelWorkload:
     """A model of one size in one type.
 
     Attributes:
@@ -88,7 +88,7 @@ class Model:
     row: str
     types: str
     size: str
-    origin: OnnxFile | Callable[[], Program] = field(repr=False)
+    origin: OnnxFile | Callable[[], JaxProgram] = field(repr=False)
     checks: str = "near"
 
     @property
@@ -101,7 +101,7 @@ class Model:
         """Whether it is a step of training."""
         return self.row.endswith(_TRAINED)
 
-    def program(self) -> Program:
+    def program(self) -> JaxProgram:
         """The program, with floats of its type.
 
         Raises:
@@ -112,7 +112,7 @@ class Model:
         return made if self.types == "f32" else converted(made, "bfloat16")
 
 
-def converted(program: Program, dtype: str) -> Program:
+def converted(program: JaxProgram, dtype: str) -> JaxProgram:
     """A program with floats of another type."""
     jax = programs().jax
 
@@ -120,7 +120,7 @@ def converted(program: Program, dtype: str) -> Program:
         return np.asarray(x).astype(jax.numpy.dtype(dtype)) if jax.numpy.issubdtype(x.dtype, jax.numpy.floating) else x
 
     trees = (program.weights, program.state, program.inputs)
-    return Program(program.run, *(jax.tree.map(convert, tree) for tree in trees))
+    return JaxProgram(program.run, *(jax.tree.map(convert, tree) for tree in trees))
 
 
 def programs() -> Any:
@@ -154,10 +154,10 @@ _ONNX: Final[dict[tuple[str, str], OnnxFile]] = {
 }
 
 
-def _forward(function: str, arguments: Callable[[Any], tuple[Any, ...]]) -> Callable[[], Program]:
+def _forward(function: str, arguments: Callable[[Any], tuple[Any, ...]]) -> Callable[[], JaxProgram]:
     """A function of weights and inputs; without weights, of inputs alone."""
 
-    def make() -> Program:
+    def make() -> JaxProgram:
         p = programs()
         call: Callable[..., Any] = getattr(p, function)
         weights, *inputs = arguments(p)
@@ -165,15 +165,15 @@ def _forward(function: str, arguments: Callable[[Any], tuple[Any, ...]]) -> Call
         def run(weights: Any, state: Any, *inputs: Any) -> tuple[Any, Any]:
             return call(*(() if weights is None else (weights,)), *inputs), state
 
-        return Program(run, weights, (), tuple(inputs))
+        return JaxProgram(run, weights, (), tuple(inputs))
 
     return make
 
 
-def _training(function: str, arguments: Callable[[Any], tuple[Any, ...]]) -> Callable[[], Program]:
+def _training(function: str, arguments: Callable[[Any], tuple[Any, ...]]) -> Callable[[], JaxProgram]:
     """A step that returns new parameters and the loss."""
 
-    def make() -> Program:
+    def make() -> JaxProgram:
         p = programs()
         call: Callable[..., Any] = getattr(p, function)
         parameters, *inputs = arguments(p)
@@ -183,25 +183,25 @@ def _training(function: str, arguments: Callable[[Any], tuple[Any, ...]]) -> Cal
             new, loss = call(state, *inputs)
             return loss, new
 
-        return Program(run, (), parameters, tuple(inputs))
+        return JaxProgram(run, (), parameters, tuple(inputs))
 
     return make
 
 
-def _gpt2_step(position: int, **sizes: int) -> Callable[[], Program]:
-    def make() -> Program:
+def _gpt2_step(position: int, **sizes: int) -> Callable[[], JaxProgram]:
+    def make() -> JaxProgram:
         p = programs()
         weights = p.gpt2_parameters(**sizes)
 
         def run(weights: Any, state: Any, token: Any, position: Any) -> tuple[Any, Any]:
             return p.gpt2_step(weights, token, state, position)
 
-        return Program(run, weights, p.gpt2_caches(weights), (np.int32(3), np.int32(position)))
+        return JaxProgram(run, weights, p.gpt2_caches(weights), (np.int32(3), np.int32(position)))
 
     return make
 
 
-def _generation(prompt: int, **sizes: int) -> Callable[[], Program]:
+def _generation(prompt: int, **sizes: int) -> Callable[[], JaxProgram]:
     def arguments(p: Any) -> tuple[Any, ...]:
         weights = p.gpt2_parameters(**sizes)
         return weights, np.arange(prompt, dtype="i4"), p.gpt2_caches(weights)
@@ -209,26 +209,26 @@ def _generation(prompt: int, **sizes: int) -> Callable[[], Program]:
     return _forward("gpt2_generate", arguments)
 
 
-def _blocks(count: int, width: int, s: int) -> Callable[[], Program]:
+def _blocks(count: int, width: int, s: int) -> Callable[[], JaxProgram]:
     return _forward(
         "blocks",
         lambda p: (p.gpt2_parameters(width, count, 1, 1)["layers"], p.normal(p.generator(), s, width, scale=1)),
     )
 
 
-def _prefill(s: int, **sizes: int) -> Callable[[], Program]:
+def _prefill(s: int, **sizes: int) -> Callable[[], JaxProgram]:
     return _forward("gpt2_prefill", lambda p: (p.gpt2_parameters(**sizes), np.arange(s, dtype="i4")))
 
 
-def _mlp(batch: int, *widths: int) -> Callable[[], Program]:
+def _mlp(batch: int, *widths: int) -> Callable[[], JaxProgram]:
     return _forward("mlp", lambda p: p.mlp_arguments(widths, batch)[:2])
 
 
-def _mlp_step(batch: int, *widths: int) -> Callable[[], Program]:
+def _mlp_step(batch: int, *widths: int) -> Callable[[], JaxProgram]:
     return _training("mlp_step", lambda p: p.mlp_arguments(widths, batch))
 
 
-def _vit(batch: int, *sizes: int) -> Callable[[], Program]:
+def _vit(batch: int, *sizes: int) -> Callable[[], JaxProgram]:
     def arguments(p: Any) -> tuple[Any, ...]:
         weights, image = p.vit_arguments(*sizes)
         return weights, p.normal(p.generator(), batch, *image.shape)
@@ -236,19 +236,19 @@ def _vit(batch: int, *sizes: int) -> Callable[[], Program]:
     return _forward("vit_batch", arguments)
 
 
-def _resnet(*sizes: Any) -> Callable[[], Program]:
+def _resnet(*sizes: Any) -> Callable[[], JaxProgram]:
     return _forward("resnet_inference", lambda p: p.resnet_arguments(*sizes))
 
 
-def _autoencoder(*sizes: Any) -> Callable[[], Program]:
+def _autoencoder(*sizes: Any) -> Callable[[], JaxProgram]:
     return _training("autoencoder_step", lambda p: p.autoencoder_arguments(*sizes))
 
 
-def _lstm(*sizes: int) -> Callable[[], Program]:
+def _lstm(*sizes: int) -> Callable[[], JaxProgram]:
     return _forward("lstm", lambda p: p.lstm_arguments(*sizes))
 
 
-def _rows(function: str, rows: int, columns: int) -> Callable[[], Program]:
+def _rows(function: str, rows: int, columns: int) -> Callable[[], JaxProgram]:
     return _forward(function, lambda p: (None, p.normal(p.generator(), rows, columns)))
 
 
@@ -256,7 +256,7 @@ _WHOLE: Final = {"width": 768, "layers": 12, "vocabulary": 50257}
 _RESNET: Final = (64, (3, 4, 6, 3), 224)
 _VIT: Final = (768, 12, 224, 16, 1000)
 SMALL: Final = "small"
-_PROGRAMS: Final[dict[tuple[str, str], Callable[[], Program]]] = {
+_PROGRAMS: Final[dict[tuple[str, str], Callable[[], JaxProgram]]] = {
     ("mlp", SMALL): _mlp(6, 8, 16, 4),
     ("mlp", "64x784-512-256-10"): _mlp(64, 784, 512, 256, 10),
     ("mlp", "256x1024-4096-4096-1024"): _mlp(256, 1024, 4096, 4096, 1024),
@@ -292,14 +292,14 @@ _CHECKS: Final = {"gpt2_generate": "text", "argsort": "exact"}
 _ONLY_FLOAT: Final = ("argsort", "cumsum")
 
 
-def all_models() -> Iterator[Model]:
+def all_models() -> Iterator[ModelWorkload]:
     """Every model, in float and bfloat."""
     for (row, size), origin in (_PROGRAMS | _ONNX).items():
         for types in TYPES[:1] if row in _ONLY_FLOAT else TYPES:
-            yield Model(row, types, size, origin, _CHECKS.get(row, "near"))
+            yield ModelWorkload(row, types, size, origin, _CHECKS.get(row, "near"))
 
 
-def select_models(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str]) -> list[Model]:
+def select_models(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str]) -> list[ModelWorkload]:
     """The models of some rows, types and sizes; none means all, but for the small sizes of the tests.
 
     Raises:
@@ -317,13 +317,13 @@ def select_models(rows: Sequence[str], types: Sequence[str], sizes: Sequence[str
     return chosen
 
 
-def _row(model: Model) -> str:
+def _row(model: ModelWorkload) -> str:
     return model.row
 
 
-def _types(model: Model) -> str:
+def _types(model: ModelWorkload) -> str:
     return model.types
 
 
-def _size(model: Model) -> str:
+def _size(model: ModelWorkload) -> str:
     return model.size

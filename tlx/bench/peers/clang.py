@@ -37,7 +37,7 @@ _LARGEST: Final = 512
 _MATRIX: Final = 32
 
 
-class Clang:
+class ClangPeer:
     """A compiler, or libraries that one built earlier for this machine."""
 
     def __init__(self, name: str, places: LibraryPaths) -> None:
@@ -63,22 +63,22 @@ class Clang:
             return ctypes.CDLL(str(library)) if _built(self._compiler, self.name, work, library) else None
 
 
-def load_loops(places: LibraryPaths) -> Clang:
+def load_loops(places: LibraryPaths) -> ClangPeer:
     """The peer for plain C loops.
 
     Raises:
         MissingError: There is no clang.
     """
-    return Clang("clang", places)
+    return ClangPeer("clang", places)
 
 
-def load_matrix(places: LibraryPaths) -> Clang:
+def load_matrix(places: LibraryPaths) -> ClangPeer:
     """The peer for clang's matrix extension.
 
     Raises:
         MissingError: There is no clang.
     """
-    return Clang("matrix", places)
+    return ClangPeer("matrix", places)
 
 
 def build(works: Iterable[Workload], folder: Path, processor: str) -> int:

@@ -45,7 +45,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class CommandArgument:
     """An argument.
 
     Attributes:
@@ -62,7 +62,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CompilerOption:
     """An option.
 
     Attributes:
@@ -76,11 +76,11 @@ class Rule:
     joined: bool = False
 
 
-def _rules(role: Role, names: str, *, separate: bool = False, joined: bool = False) -> dict[str, Rule]:
-    return dict.fromkeys(names.split(), Rule(role, separate, joined))
+def _rules(role: Role, names: str, *, separate: bool = False, joined: bool = False) -> dict[str, CompilerOption]:
+    return dict.fromkeys(names.split(), CompilerOption(role, separate, joined))
 
 
-RULES: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, CompilerOption]] = {
     # Options whose value may be the next word: it is not an input.
     **_rules(Role.OTHER, "-A -B -D -F -G -I -L -T -U -b -e -l -u -z", separate=True, joined=True),
     **_rules(
@@ -164,7 +164,7 @@ INCLUDING: Final = ("c", "c++", "c-header", "c++-header")
 """Those that include headers."""
 
 
-def parse(words: Iterable[str], *, cxx: bool = False) -> list[Argument]:
+def parse(words: Iterable[str], *, cxx: bool = False) -> list[CommandArgument]:
     """The arguments of a command line.
 
     Args:
@@ -174,7 +174,7 @@ def parse(words: Iterable[str], *, cxx: bool = False) -> list[Argument]:
     return list(_parsed(iter(words), cxx=cxx))
 
 
-def _parsed(words: Iterator[str], *, cxx: bool) -> Iterator[Argument]:
+def _parsed(words: Iterator[str], *, cxx: bool) -> Iterator[CommandArgument]:
     language = ""
     for word in words:
         if word == "--":
@@ -189,13 +189,13 @@ def _parsed(words: Iterator[str], *, cxx: bool) -> Iterator[Argument]:
             value, parts = following, (word, following)
         if rule.role is Role.LANGUAGE:
             language = "" if value == "none" else value
-        yield Argument(parts, rule.role, value)
+        yield CommandArgument(parts, rule.role, value)
 
 
-_UNKNOWN: Final = ("", Rule(Role.OTHER))
+_UNKNOWN: Final = ("", CompilerOption(Role.OTHER))
 
 
-def rule_of(word: str) -> tuple[str, Rule]:
+def rule_of(word: str) -> tuple[str, CompilerOption]:
     """The option that a word is, and the table's spelling of it; `OTHER` for an unknown one."""
     if word in RULES:
         return word, RULES[word]
@@ -206,16 +206,16 @@ def rule_of(word: str) -> tuple[str, Rule]:
     return _UNKNOWN
 
 
-def _input(words: tuple[str, ...], language: str, *, cxx: bool) -> Argument:
+def _input(words: tuple[str, ...], language: str, *, cxx: bool) -> CommandArgument:
     file = words[0]
     if not language:
         language = LANGUAGES.get(os.path.splitext(file)[1], "")  # noqa: PTH122 (`-` and odd names are right)
         if cxx and language in ("c", "cpp-output"):
             language = "c++" if language == "c" else "c++-cpp-output"
-    return Argument(words, Role.INPUT, file, language)
+    return CommandArgument(words, Role.INPUT, file, language)
 
 
-def words_of(arguments: Iterable[Argument]) -> list[str]:
+def words_of(arguments: Iterable[CommandArgument]) -> list[str]:
     """The words of arguments."""
     return [word for argument in arguments for word in argument.words]
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from tlx.cli.driver.arguments import INCLUDING, SOURCES, Argument, Role, expanded, parse, words_of
+from tlx.cli.driver.arguments import INCLUDING, SOURCES, CommandArgument, Role, expanded, parse, words_of
 from tlx.cli.driver.clang import (
     MOST_BYTES,
     NAMES,
@@ -33,7 +33,7 @@ from tlx.cli.driver.clang import (
 if TYPE_CHECKING:
     from tlx.cli.driver.locations import Message
     from tlx.cli.driver.settings import Settings
-    from tlx.cli.driver.source import Source
+    from tlx.cli.driver.source import SourceFile
 
 _OPTION: Final = "--tlx-"
 _CLANG: Final = f"{_OPTION}clang="
@@ -112,20 +112,20 @@ def _compile(
     name: str,
     clang: Clang,
     words: list[str],
-    arguments: list[Argument],
-    sources: list[Argument],
+    arguments: list[CommandArgument],
+    sources: list[CommandArgument],
     include: list[str],
     settings: Settings | None,
     own: list[str],
     folder: str,
 ) -> int:
-    from tlx.cli.driver.source import Source
+    from tlx.cli.driver.source import SourceFile
 
     text = sys.stdin.buffer.read() if any(a.value == "-" for a in sources) else None
     lowered: dict[int, str] = {}
     remarks: list[Message] = []
     for number, argument in enumerate(sources):
-        source = Source(clang, argument, arguments, include, folder, text if argument.value == "-" else None)
+        source = SourceFile(clang, argument, arguments, include, folder, text if argument.value == "-" else None)
         if not source.uses_tensors():
             continue
         settings = settings or _settings(own, name)
@@ -154,7 +154,7 @@ def _compile(
     return exit_status(status)
 
 
-def _lowered(name: str, source: Source, settings: Settings, folder: str) -> tuple[int, str, list[Message]]:
+def _lowered(name: str, source: SourceFile, settings: Settings, folder: str) -> tuple[int, str, list[Message]]:
     """Exit status, the file of the lowered module of a source, and remarks; no file without tensor operations."""
     names = [] if source.argument.language == "ir" else source.name_options()
     done = False
@@ -168,7 +168,7 @@ def _lowered(name: str, source: Source, settings: Settings, folder: str) -> tupl
 
 
 def _lowered_with_names(
-    name: str, source: Source, settings: Settings, folder: str, names: Sequence[str]
+    name: str, source: SourceFile, settings: Settings, folder: str, names: Sequence[str]
 ) -> tuple[int, str, list[Message]]:
     from pathlib import Path
 
@@ -225,7 +225,7 @@ def _remove_dependencies(options: Sequence[str]) -> None:
                 os.unlink(value)  # noqa: PTH108
 
 
-def _write_entries(arguments: list[Argument], lowered: dict[int, str], database: str) -> None:
+def _write_entries(arguments: list[CommandArgument], lowered: dict[int, str], database: str) -> None:
     """Write clang's entries of a compilation database to the file of `-MJ`, with sources for the lowered modules."""
     from json import dumps
     from pathlib import Path
@@ -247,7 +247,7 @@ def _write_entries(arguments: list[Argument], lowered: dict[int, str], database:
     write_output(file, text.encode(**_TEXT))
 
 
-def _last_words(arguments: list[Argument], lowered: dict[int, str], database: str) -> Iterator[str]:
+def _last_words(arguments: list[CommandArgument], lowered: dict[int, str], database: str) -> Iterator[str]:
     """The command line with lowered modules in place of their sources, and another file for `-MJ` if there is one."""
     reads_source = any(a.role is Role.INPUT and a.language in INCLUDING and id(a) not in lowered for a in arguments)
     stated = current = "none"  # by the command line, and by the words so far

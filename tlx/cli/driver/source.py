@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from tlx.cli.driver.arguments import SOURCES, Argument, Role, split, words_of
+from tlx.cli.driver.arguments import SOURCES, CommandArgument, Role, split, words_of
 from tlx.cli.driver.clang import Clang
 
 _IR_MARKERS: Final = (b"llvm.tensor.", b"llvm.vector.totensor", b"tensor_", b"llvm.matrix.")
@@ -41,7 +41,7 @@ _LEVELS: Final = {"fast": ("-O1", "-ffast-math"), "s": ("-Os", *_NOT_VECTORISED)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A source of a command line.
 
     Attributes:
@@ -54,8 +54,8 @@ class Source:
     """
 
     clang: Clang
-    argument: Argument
-    arguments: Sequence[Argument]
+    argument: CommandArgument
+    arguments: Sequence[CommandArgument]
     include: Sequence[str]
     folder: str
     text: bytes | None = None

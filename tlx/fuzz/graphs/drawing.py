@@ -15,8 +15,8 @@ from tlx.diagnostics import UsageError
 from tlx.fuzz.generation.model import Choices
 from tlx.fuzz.graphs.program import (
     FLOATS,
-    Block,
-    Parameter,
+    GraphBlock,
+    GraphParameter,
     Role,
     Statement,
     Variable,
@@ -56,7 +56,7 @@ class DrawnOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class GraphOperation:
     """An operation of graphs.
 
     Attributes:
@@ -110,11 +110,17 @@ class GraphDraft:
     """
 
     def __init__(
-        self, choose: Choices, jax: Any, table: Mapping[str, Operation], operations: Sequence[str], *, is_gradient: bool
+        self,
+        choose: Choices,
+        jax: Any,
+        table: Mapping[str, GraphOperation],
+        operations: Sequence[str],
+        *,
+        is_gradient: bool,
     ) -> None:
         self.choose = choose
         self.pool: list[Variable] = []
-        self.parameters: list[Parameter] = []
+        self.parameters: list[GraphParameter] = []
         self.depth = 0
         self.is_gradient = is_gradient
         self._jax = jax
@@ -152,7 +158,7 @@ class GraphDraft:
         greatest = bound or (1 if name == "bool" else 2 if is_number and not integral else 9)
         variable = Variable(f"x{len(self.parameters)}", tuple(shape), name, greatest, True, integral or not is_number)
         kind = role or self.choose.choice(("parameter", "parameter", "weight", "constant"))
-        self.parameters.append(Parameter(variable, kind, self.choose.randrange(1 << 16)))
+        self.parameters.append(GraphParameter(variable, kind, self.choose.randrange(1 << 16)))
         return variable
 
     def find(self, suits: Callable[[Variable], bool]) -> Variable | None:
@@ -215,7 +221,9 @@ class GraphDraft:
 
     # Statements --------------------------------------------------------------------------------------------------
 
-    def block(self, choices: Sequence[Choices], parameters: Sequence[Variable], results: Sequence[Variable]) -> Block:
+    def block(
+        self, choices: Sequence[Choices], parameters: Sequence[Variable], results: Sequence[Variable]
+    ) -> GraphBlock:
         """A block with a statement for each of the choices, which returns variables like `results`."""
         with self._inner(parameters):
             statements: list[Statement] = []
@@ -227,7 +235,7 @@ class GraphDraft:
                 alike = [v for v in alike if v.is_exact or not wanted.is_exact]
                 found = self.choose.choice([v for v in reversed(alike) if v.bound <= wanted.bound] or [wanted])
                 names.append(found.name)
-        return Block(tuple(p.name for p in parameters), tuple(statements), tuple(names))
+        return GraphBlock(tuple(p.name for p in parameters), tuple(statements), tuple(names))
 
     def state(self, x: Variable) -> Variable:
         """A parameter of a block that is like a variable: rounded floats up to some bound, any integers."""
@@ -248,7 +256,7 @@ class GraphDraft:
             self.choose = outer
         return []
 
-    def _statement(self, operation: Operation) -> Statement | None:
+    def _statement(self, operation: GraphOperation) -> Statement | None:
         count = len(self.parameters)
         drawn = operation.draw(self)
         statement = None if drawn is None else self._checked(operation, drawn)
@@ -256,7 +264,7 @@ class GraphDraft:
             del self.parameters[count:]
         return statement
 
-    def _checked(self, operation: Operation, drawn: DrawnOperation) -> Statement | None:
+    def _checked(self, operation: GraphOperation, drawn: DrawnOperation) -> Statement | None:
         operands = drawn.operands
         are_exact = all(v.is_exact for v in operands)
         if not (operation.is_continuous or are_exact):
@@ -278,7 +286,7 @@ class GraphDraft:
         epsilons = [float(_epsilon(v.dtype)) for v in (*operands, *results) if v.is_float]
         return Statement(operation.name, names, drawn.attributes, tuple(results), rounded, max(epsilons, default=0))
 
-    def _types(self, operation: Operation, drawn: DrawnOperation) -> list[tuple[str, tuple[int, ...]]]:
+    def _types(self, operation: GraphOperation, drawn: DrawnOperation) -> list[tuple[str, tuple[int, ...]]]:
         """Element types and shapes of the results."""
         if drawn.results is not None:
             return [(v.dtype, v.shape) for v in drawn.results]

@@ -9,7 +9,7 @@ from tlx.diagnostics import UsageError, did_you_mean
 from tlx.fuzz.generation.model import ChoiceNode, Choices
 from tlx.fuzz.graphs.drawing import GraphDraft, require_jax, wide_jax
 from tlx.fuzz.graphs.operations import table
-from tlx.fuzz.graphs.program import INTEGERS, Block, GraphProgram
+from tlx.fuzz.graphs.program import INTEGERS, GraphBlock, GraphProgram
 
 _RESULTS: Final = 4
 """How many of the variables that nothing reads are results."""
@@ -43,7 +43,9 @@ def _drawn_graph(jax: Any, source: int | str | ChoiceNode, operations: Sequence[
     found = [v for v in draw.pool if v.name not in read and v.name.startswith("v")] or draw.pool[-1:]
     more = [choose.choice([v for s in statements for v in s.results] or found) for _ in range(count - 1)]
     results = list(dict.fromkeys([*found[-_RESULTS:], *more]))
-    body = Block(tuple(p.variable.name for p in draw.parameters), tuple(statements), tuple(v.name for v in results))
+    body = GraphBlock(
+        tuple(p.variable.name for p in draw.parameters), tuple(statements), tuple(v.name for v in results)
+    )
     is_gradient &= all(v.dtype in ("float32", "float64") for v in draw.pool if v.is_float)
     is_gradient &= any(v.is_float and not v.is_exact for v in results)
     return GraphProgram(tuple(draw.parameters), body, tuple(results), choose.node, is_gradient)

@@ -64,7 +64,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class GraphParameter:
     """A tensor that a graph takes.
 
     Attributes:
@@ -112,7 +112,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class GraphBlock:
     """Statements: a graph, or the body of a loop or a branch, which may read variables from outside.
 
     Attributes:
@@ -130,7 +130,7 @@ class Block:
         values = {**(outer or {}), **dict(zip(self.parameters, arguments, strict=True))}
 
         def bound(attribute: Any) -> Any:
-            if isinstance(attribute, Block):
+            if isinstance(attribute, GraphBlock):
                 return BlockFunction(attribute, apply, values)
             return tuple(map(bound, as_tuple(attribute))) if isinstance(attribute, tuple) else attribute
 
@@ -146,7 +146,7 @@ class Block:
             words: list[str] = list(statement.operands)
             for name, attribute in statement.attributes.items():
                 blocks = as_tuple(attribute)
-                if blocks and all(isinstance(block, Block) for block in blocks):
+                if blocks and all(isinstance(block, GraphBlock) for block in blocks):
                     names = [f"{name}_{statement.results[0].name}_{k}" for k in range(len(blocks))]
                     for function, block in zip(names, blocks, strict=True):
                         yield f"{indent}def {function}({', '.join(block.parameters)}):"
@@ -165,7 +165,7 @@ class Block:
 class BlockFunction:
     """A block as a function: the block, what executes a statement, and the values outside."""
 
-    block: Block
+    block: GraphBlock
     apply: Apply
     outer: Mapping[str, Any]
 
@@ -194,8 +194,8 @@ class GraphProgram:
         is_gradient: Whether the results are the gradients of a sum of the body's, after them.
     """
 
-    parameters: tuple[Parameter, ...]
-    body: Block
+    parameters: tuple[GraphParameter, ...]
+    body: GraphBlock
     results: tuple[Variable, ...]
     node: Any = field(compare=False)
     is_gradient: bool = False
@@ -215,10 +215,10 @@ class GraphProgram:
         return frozenset(_operations(self.body))
 
 
-def _operations(block: Block) -> Iterator[str]:
+def _operations(block: GraphBlock) -> Iterator[str]:
     for statement in block.statements:
         yield statement.operation
         for attribute in statement.attributes.values():
             for item in as_tuple(attribute):
-                if isinstance(item, Block):
+                if isinstance(item, GraphBlock):
                     yield from _operations(item)

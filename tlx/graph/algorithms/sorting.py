@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.graph.control_flow import ControlFlow
+from tlx.graph.control_flow import ControlFlowMethods
 from tlx.graph.core import BOOL, listed
 from tlx.graph.indexing import stored_type
 from tlx.graph.value import Operand, Value
@@ -36,7 +36,7 @@ _SHORT: Final = 48
 """At most as many entries are sorted by insertion."""
 
 
-class Sorting(ControlFlow):
+class Sorting(ControlFlowMethods):
     """Sorting, and the greatest elements.
 
     Floats are in total order, as in XLA: -NaN, -inf, ..., -0, +0, ..., inf, NaN.

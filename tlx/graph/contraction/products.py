@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from tlx.graph.core import BOOL, listed
-from tlx.graph.elementwise import Elementwise
+from tlx.graph.elementwise import ElementwiseMethods
 from tlx.graph.shapes import Shapes
 from tlx.graph.value import DType, Operand, Value
 from tlx.intrinsics.numpy_types import is_float, small_float_of, type_of
@@ -18,7 +18,7 @@ Side: TypeAlias = Literal["lhs", "rhs"]
 _SIDES: Final[tuple[Side, Side]] = ("lhs", "rhs")
 
 
-class Products(Elementwise, Shapes):
+class Products(ElementwiseMethods, Shapes):
     """Matrix products and contractions."""
 
     def matmul(self, x: Operand, y: Operand, dtype: str | type | DType | None = None) -> Value:

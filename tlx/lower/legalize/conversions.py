@@ -27,6 +27,7 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Ty
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.registers import emit_interleaved, splat_like
 from tlx.lower.operations import ElementwiseOp, bfloat_as_float, round_to_bfloat
+from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 from tlx.target.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
@@ -49,12 +50,13 @@ def convert_register(b: Builder, target: Target, opcode: str, register: Value, s
         return b.cast(opcode, register, VectorType(type_.count, I16 if to in _NARROW else to))
     if source in _NARROW:
         wide = narrow_to_float(b, target, register, source)
-        return float_to_narrow(b, target, wide, to) if to in _NARROW else _cast(b, opcode, wide, to)
+        return float_to_narrow(b, target.narrow_floats, wide, to) if to in _NARROW else _cast(b, opcode, wide, to)
     if to not in _NARROW:
         return _cast(b, opcode, register, to)
     if isinstance(source, IntType):
-        return float_to_narrow(b, target, _integer_to_float(b, opcode, register, source, to), to)
-    return float_to_narrow(b, target, float_rounded_to_odd(b, register) if source == DOUBLE else register, to)
+        return float_to_narrow(b, target.narrow_floats, _integer_to_float(b, opcode, register, source, to), to)
+    register = float_rounded_to_odd(b, register) if source == DOUBLE else register
+    return float_to_narrow(b, target.narrow_floats, register, to)
 
 
 def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -> Value:
@@ -72,24 +74,24 @@ def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -
     return b.cast("fpext", b.cast("bitcast", register, VectorType(count, HALF)), VectorType(count, FLOAT))
 
 
-def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Value:
+def float_to_narrow(b: Builder, narrow_floats: NarrowFloats, register: Value, to: Type) -> Value:
     """A register of float as bfloat or half, rounded to nearest even."""
     count = _count(register)
-    if to == BFLOAT and target.narrow_floats.converts_bfloat:
+    if to == BFLOAT and narrow_floats.converts_bfloat:
         return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, BFLOAT)), VectorType(count, I16))
     if to == BFLOAT:
         return round_to_bfloat(b, register)
-    if not target.narrow_floats.converts_half:
+    if not narrow_floats.converts_half:
         return _to_half(b, register, count)
-    if target.narrow_floats.half_conversions is not None and target.narrow_floats.half_conversions.narrow is not None:
-        return target.narrow_floats.half_conversions.narrow(b, register)
+    if narrow_floats.half_conversions is not None and narrow_floats.half_conversions.narrow is not None:
+        return narrow_floats.half_conversions.narrow(b, register)
     return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
 
 
 def halves_of_pair(b: Builder, first: Value, second: Value, target: Target) -> Value:
     """Two registers of float, rounded to one of half."""
     pair = b.shuffle(first, second, range(_count(first) + _count(second)))
-    return float_to_narrow(b, target, pair, HALF)
+    return float_to_narrow(b, target.narrow_floats, pair, HALF)
 
 
 def bfloats_with_subnormals(round_pair: Callable[[Builder, Value, Value], Value], b: Builder, *pair: Value) -> Value:
@@ -360,16 +362,16 @@ _HALF_ULP: Final = 0x8000
 _LAST_BIT: Final = 0x10000
 
 
-def _compares_to_masks(target: Target) -> bool:
+def _compares_to_masks(instructions: VectorInstructions) -> bool:
     """Whether comparisons yield mask registers with a bit for each element, as AVX-512's do."""
-    return 16 in target.instructions.masked_bits
+    return 16 in instructions.masked_bits
 
 
-def works_on_float_pairs(target: Target, element: Type, sources: Sequence[Type], register: Value) -> bool:
+def works_on_float_pairs(vector_bytes: int, element: Type, sources: Sequence[Type], register: Value) -> bool:
     """Whether operands and result are all bfloat, and the register is too wide for one register of floats."""
     type_ = register.type
     assert isinstance(type_, VectorType)
-    is_large = type_.count % 2 == 0 and type_.count * 32 > target.vector_bytes * 8
+    is_large = type_.count % 2 == 0 and type_.count * 32 > vector_bytes * 8
     return is_large and element == BFLOAT and all(s == BFLOAT for s in sources)
 
 
@@ -401,7 +403,7 @@ def joined_floats(b: Builder, target: Target, even: Value, odd: Value, *, exact:
     even, odd = _words(b, even), _words(b, odd)
     if not exact:
         even, odd = (_with_short_nan(b, word) for word in (even, odd)) if target.full_nan else (even, odd)
-        even = _rounded_words(b, target, even)
+        even = _rounded_words(b, target.instructions, even)
     upper = b.binary("and", odd, splat_like(odd, _UPPER)) if exact else _rounded_upper(b, target, odd)
     joined = b.binary("or", upper, b.binary("lshr", even, splat_like(even, 16)))
     return b.cast("bitcast", joined, VectorType(2 * _count(joined), I16))
@@ -435,14 +437,14 @@ def _floats(b: Builder, words: Value) -> Value:
     return b.cast("bitcast", words, VectorType(words.type.count, FLOAT))
 
 
-def _rounded_words(b: Builder, target: Target, word: Value) -> Value:
+def _rounded_words(b: Builder, instructions: VectorInstructions, word: Value) -> Value:
     """The bits of floats with the upper half rounded to nearest even; the lower half is undefined.
 
     NaN stays NaN if its lower half is zero, as that of bfloat operands on most machines. Half an ulp is added; if the
     lower half is zero then, it was a tie, and the last bit is cleared. A machine without masks adds slightly less to
     even numbers.
     """
-    if _compares_to_masks(target):
+    if _compares_to_masks(instructions):
         up, is_tie = _plus_half_ulp(b, word)
         return b.select(is_tie, b.binary("and", up, splat_like(up, ~_LAST_BIT)), up)
     odd = b.binary("and", b.binary("lshr", word, splat_like(word, 16)), splat_like(word, 1))
@@ -455,10 +457,10 @@ def _rounded_upper(b: Builder, target: Target, word: Value) -> Value:
     One mask clears both the lower half and, in a tie, the last bit, so that LLVM does not turn it into a shuffle. A
     shuffle of 16-bit elements of two sources takes three uops on Intel's machines, a shift and VPTERNLOG two.
     """
-    if _compares_to_masks(target):
+    if _compares_to_masks(target.instructions):
         up, is_tie = _plus_half_ulp(b, word)
         return b.binary("and", up, b.select(is_tie, splat_like(up, _UPPER & ~_LAST_BIT), splat_like(up, _UPPER)))
-    word = _rounded_words(b, target, word)
+    word = _rounded_words(b, target.instructions, word)
     return b.binary("and", word, splat_like(word, _UPPER))
 
 

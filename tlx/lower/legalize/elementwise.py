@@ -54,6 +54,8 @@ from tlx.lower.legalize.math import emit_math_function
 from tlx.lower.legalize.math.small_floats import convert_small
 from tlx.lower.legalize.registers import register_element, splat_like
 from tlx.lower.operations import FULL_ACCURACY, LIBRARY_FUNCTIONS, MATH_INTRINSICS, Accuracy, ElementwiseOp
+from tlx.target.instructions.compilers import LlvmBackend
+from tlx.target.instructions.vectors import VectorInstructions
 from tlx.target.target import Target
 
 _SIGN_AND_INFINITY: Final = {
@@ -158,9 +160,9 @@ def _by_instruction(
         if target.backend.keeps_selected_nan or operation.callee not in _NAN_EXTREMES:
             return best
         return with_nan(b, best, *registers)
-    if operation.callee in _FUNNEL_SHIFTS and is_miscompiled(target, operation, element):
+    if operation.callee in _FUNNEL_SHIFTS and is_miscompiled(target.backend, operation, element):
         return _funnel_shift(b, operation.callee, *registers)
-    if operation.opcode == "fcmp" and is_miscompiled(target, operation, element):
+    if operation.opcode == "fcmp" and is_miscompiled(target.backend, operation, element):
         operation, registers = ElementwiseOp("fcmp", operation.flags, "ugt"), registers[::-1]
     if operation.callee == "llvm.fmuladd" and target.instructions.has_fma:
         operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
@@ -170,20 +172,20 @@ def _by_instruction(
 _FUNNEL_SHIFTS: Final = ("llvm.fshl", "llvm.fshr")
 
 
-def is_miscompiled(target: Target, operation: ElementwiseOp, element: Type) -> bool:
+def is_miscompiled(backend: LlvmBackend, operation: ElementwiseOp, element: Type) -> bool:
     """Whether LLVM compiles an operation wrong that other instructions can replace.
 
     These are funnel shifts of i64, and the comparison `ult`, which LLVM makes ordered in selects.
     """
     if operation.callee in _FUNNEL_SHIFTS:
-        return element == I64 and not target.backend.has_funnel_shifts
-    return operation.opcode == "fcmp" and operation.predicate == "ult" and not target.backend.keeps_selected_nan
+        return element == I64 and not backend.has_funnel_shifts
+    return operation.opcode == "fcmp" and operation.predicate == "ult" and not backend.keeps_selected_nan
 
 
-def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:
+def library_call(instructions: VectorInstructions, operation: ElementwiseOp, element: Type) -> bool:
     """Whether LLVM lowers an operation to calls to the C library, one for each element."""
     if operation.callee == "llvm.fma":
-        return element == DOUBLE and not target.instructions.has_fma
+        return element == DOUBLE and not instructions.has_fma
     return operation.opcode == "frem" or operation.callee.removeprefix("llvm.") in LIBRARY_FUNCTIONS
 
 
@@ -198,7 +200,7 @@ def emit_math(
     """A function such as tanh of one register, as vector code."""
     if element == DOUBLE:
         return emit_math_function(b, target, name, register, element)
-    if works_on_float_pairs(target, element, [element], register):
+    if works_on_float_pairs(target.vector_bytes, element, [element], register):
         short = Accuracy(short=True)
         return in_float_pairs(b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, short))
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
@@ -218,13 +220,13 @@ def emit_unary(
 ) -> Value:
     """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `emit_math`."""
     if name == "relu":
-        return _relu(b, target, element, register)
+        return _relu(b, target.backend, element, register)
     if name in MATH_INTRINSICS:
         return emit_math(b, target, name, element, register, accuracy)
     return emit_elementwise(b, target, ElementwiseOp("call", (), "", f"llvm.{name}"), element, [element], [register])
 
 
-def _relu(b: Builder, target: Target, element: Type, register: Value) -> Value:
+def _relu(b: Builder, backend: LlvmBackend, element: Type, register: Value) -> Value:
     """The number where it is positive or NaN, else 0.
 
     Floats of 16 bits, and all where LLVM loses NaN, are compared as bits: with the sign flipped, negative numbers are
@@ -232,7 +234,7 @@ def _relu(b: Builder, target: Target, element: Type, register: Value) -> Value:
     """
     if not isinstance(element, FloatType):
         return b.select(b.icmp("sgt", register, zero(register.type)), register, zero(register.type))
-    if element not in _NARROW and target.backend.keeps_selected_nan:
+    if element not in _NARROW and backend.keeps_selected_nan:
         return b.select(compare(b, "ugt", register, zero(register.type)), register, zero(register.type))
     bits = register if element in _NARROW else as_bits(b, register)
     sign, infinity = _SIGN_AND_INFINITY[element]
@@ -250,7 +252,7 @@ def _as_float(
     registers: Sequence[Value],
 ) -> Value:
     """The operation in float, with bfloat and half operands extended and the result rounded."""
-    if works_on_float_pairs(target, element, sources, registers[0]):
+    if works_on_float_pairs(target.vector_bytes, element, sources, registers[0]):
         types = [FLOAT] * len(registers)
         exact = operation.callee in _ROUNDINGS or operation.callee in _EXTREMES
         return in_float_pairs(
@@ -278,7 +280,7 @@ def _fma(b: Builder, target: Target, element: Type, registers: Sequence[Value]) 
     if element == FLOAT:
         return fma_rounded_once(b, *registers)
     wide = [convert_register(b, target, "fpext", r, element, FLOAT) for r in registers]
-    return float_to_narrow(b, target, float_rounded_to_odd(b, fma_rounded_to_odd(b, *wide)), element)
+    return float_to_narrow(b, target.narrow_floats, float_rounded_to_odd(b, fma_rounded_to_odd(b, *wide)), element)
 
 
 def _signs(b: Builder, registers: Sequence[Value]) -> Value:

@@ -37,6 +37,7 @@ from tlx.lower.legalize.registers import (
     with_lanes,
     zero_padded,
 )
+from tlx.target.instructions.compilers import LlvmBackend
 from tlx.target.target import Target
 
 
@@ -115,14 +116,14 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
         return zero(type_)
     masked = _is_masked(target, element, width, present)
     if present == width and not masked:
-        return load_whole(b, target, address, type_, align)
+        return load_whole(b, target.backend, address, type_, align)
     if present == 1:
         return b.insert_element(zero(type_), b.load(element, address, align), 0)
     if masked:
         lanes = next_power_of_two(width)
         loaded = b.masked_load(vector_of(lanes, element), address, align, _mask(lanes, present))
         return b.shuffle(loaded, None, range(width))
-    return zero_padded(b, load_whole(b, target, address, vector_of(present, element), align), width)
+    return zero_padded(b, load_whole(b, target.backend, address, vector_of(present, element), align), width)
 
 
 def _is_masked(target: Target, element: Type, width: int, present: int) -> bool:
@@ -134,9 +135,9 @@ def _is_masked(target: Target, element: Type, width: int, present: int) -> bool:
     return bool(present & (present - 1)) and has_masks and (present < width or target.instructions.has_mask_registers)
 
 
-def load_whole(b: Builder, target: Target, address: Value, type_: VectorType, align: int) -> Value:
+def load_whole(b: Builder, backend: LlvmBackend, address: Value, type_: VectorType, align: int) -> Value:
     """Load a vector, in halves if LLVM would access what follows it, too."""
-    if bytes_of(type_) not in target.backend.whole_register_bytes:
+    if bytes_of(type_) not in backend.whole_register_bytes:
         return b.load(type_, address, align)
     count = type_.count // 2
     half = vector_of(count, type_.element)

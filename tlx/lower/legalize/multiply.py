@@ -390,7 +390,12 @@ def _by_fma(
         return b.call_intrinsic(name, [c.type], c.type, [x, y, c], "acc")
 
     by_lane = isinstance(left, LeftByLane)
-    if k > 1 and not by_lane and left.element == right.element == acc.element and _holds_right(target, acc, k):
+    if (
+        k > 1
+        and not by_lane
+        and left.element == right.element == acc.element
+        and _holds_right(target.registers, acc, k)
+    ):
         return _by_rows(b, acc, scalar, vector, accumulate, k)
     for at in range(k):
         row_of_b = partial(vector, at=at)
@@ -398,10 +403,10 @@ def _by_fma(
     return acc
 
 
-def _holds_right(target: Target, acc: Registers, k: int) -> bool:
+def _holds_right(registers: int, acc: Registers, k: int) -> bool:
     """Whether the right operand is smaller than the left one and fits in registers with the sums."""
     vectors = acc.row_registers
-    return acc.rows > vectors and (acc.rows + k) * vectors + 1 <= target.registers
+    return acc.rows > vectors and (acc.rows + k) * vectors + 1 <= registers
 
 
 def _by_rows(

@@ -40,7 +40,9 @@ from tlx.lower.legalize.elementwise import with_nan
 from tlx.lower.legalize.registers import Gather, Registers, as_words, with_lanes
 from tlx.lower.legalize.vnni import permuted_columns
 from tlx.lower.operations import MIN_MAX, emit_combine
+from tlx.target.instructions.compilers import LlvmBackend
 from tlx.target.instructions.dots import Dot, Sign
+from tlx.target.instructions.vectors import VectorInstructions
 from tlx.target.target import Target
 
 REDUCE_PREFIX: Final = "reduce."
@@ -75,15 +77,15 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers, target: Target) -
         msg = f"{op.intrinsic.full_name} of this form is not a tile operation"
         raise LoweringError(msg, op.instruction.span)
     operation = op.intrinsic.name.removeprefix(REDUCE_PREFIX)
-    combine = partial(_combined, b, target, operation)
+    combine = partial(_combined, b, target.backend, operation)
     row = _horizontal_reduction(b, combine, [row[0] for row in tile.regs], lanes)
     return Registers(tile.element, 1, tile.rows, tile.lanes, ((row,),))
 
 
-def _combined(b: Builder, target: Target, operation: str, x: Value, y: Value) -> Value:
+def _combined(b: Builder, backend: LlvmBackend, operation: str, x: Value, y: Value) -> Value:
     """Two registers combined; a maximum or minimum is NaN where one of them is."""
     result = emit_combine(b, operation, x, y)
-    if target.backend.keeps_selected_nan or operation not in MIN_MAX or not isinstance(scalar_of(x.type), FloatType):
+    if backend.keeps_selected_nan or operation not in MIN_MAX or not isinstance(scalar_of(x.type), FloatType):
         return result
     return with_nan(b, result, y, y)
 
@@ -169,7 +171,7 @@ def lane_products(function: Function, tensors: FunctionTensors, target: Target) 
     absorbed: set[str] = set()
     sums = [op for op in tensors.ops if is_group_sum(op)]
     if sums:
-        search = _Search(target, definitions(function), uses(function))
+        search = _LaneProductSearch(target, definitions(function), uses(function))
         for op in sums:
             search.add(op, products, absorbed)
     return LaneProducts(products, frozenset(absorbed))
@@ -185,7 +187,7 @@ def is_group_sum(op: TensorOp) -> bool:
 
 
 @dataclass(eq=False)
-class _Search:
+class _LaneProductSearch:
     target: Target
     definitions: dict[str, Instruction]
     uses: dict[str, list[Use]]
@@ -230,28 +232,30 @@ class _Search:
 
 
 def emit_lane_product(
-    b: Builder, target: Target, product: LaneProduct, total: Registers, factors: Sequence[Registers]
+    b: Builder, instructions: VectorInstructions, product: LaneProduct, total: Registers, factors: Sequence[Registers]
 ) -> Registers:
     """Emit a sum of products.
 
     Args:
         b: The builder.
-        target: The machine.
+        instructions: The machine's vector instructions.
         product: The sum of products.
         total: The accumulator.
         factors: The factors, with as many registers as the accumulator.
     """
     registers = zip(total.flat(), *(tile.flat() for tile in factors), strict=True)
-    return total.replaced([_added_products(b, target, product, c, x, y) for c, x, y in registers])
+    return total.replaced([_added_products(b, instructions, product, c, x, y) for c, x, y in registers])
 
 
-def _added_products(b: Builder, target: Target, product: LaneProduct, total: Value, x: Value, y: Value) -> Value:
+def _added_products(
+    b: Builder, instructions: VectorInstructions, product: LaneProduct, total: Value, x: Value, y: Value
+) -> Value:
     """One register of the new sums."""
     dot, width = product.dot, product.width
     if dot is not None:
         return dot.emit(b, total, as_words(b, x, width), as_words(b, y, width))
     pairs = [(x, y)] if width == 1 else zip(even_and_odd(b, x), even_and_odd(b, y), strict=True)
-    name = "llvm.fma" if target.instructions.has_fma else "llvm.fmuladd"
+    name = "llvm.fma" if instructions.has_fma else "llvm.fmuladd"
     for lhs, rhs in pairs:
         total = b.call_intrinsic(name, [total.type], total.type, [lhs, rhs, total], "acc")
     return total

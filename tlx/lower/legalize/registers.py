@@ -456,7 +456,7 @@ def opaque_register(b: Builder, register: Value, target: Target) -> Value:
     bits = max(_PERMUTED_BITS, bits_of(_element(register)))
     if target.instructions.permutes is None or not target.can_permute(bits):
         return register
-    return b.opaque(register, target.instructions.permutes.constraint)
+    return b.opaque(register, target.instructions.permutes.opaque_constraint)
 
 
 def interleaved_in_lanes(b: Builder, registers: list[Value], lane: int, unit: int = 1) -> list[Value]:
@@ -540,7 +540,7 @@ _MAX_GATHERED: Final = 2
 def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
     """A function that permutes elements of a type in the current block; None where LLVM's shuffles are as good."""
     bits, permutes = bits_of(register_element(element)), target.instructions.permutes
-    if permutes is None or bits not in permutes.opaque or not permutes.permutes(bits, target.features):
+    if permutes is None or bits not in permutes.opaque_bits or not permutes.permutes(bits, target.features):
         return None
     word = IntType(bits)
     words = VectorType(permutes.register_bytes * 8 // bits, word)
@@ -549,9 +549,9 @@ def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
     def permute(register: Value, mask: Sequence[int]) -> Value:
         key = tuple(mask)
         if key not in orders:
-            orders[key] = b.opaque(const_ints(word, key), permutes.constraint, "order")
+            orders[key] = b.opaque(const_ints(word, key), permutes.opaque_constraint, "order")
         source = b.cast("bitcast", register, words)
-        return b.cast("bitcast", permutes.one(b, source, orders[key], "permuted"), register.type)
+        return b.cast("bitcast", permutes.permute(b, source, orders[key], "permuted"), register.type)
 
     return permute
 
@@ -559,20 +559,20 @@ def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
 def gatherer(b: Builder, target: Target) -> Gather | None:
     """A function that gathers elements of one or two whole registers; None if the target has no instruction."""
     permutes = target.instructions.permutes
-    if permutes is None or not all(permutes.permutes(bits_of(e), target.features) for e in permutes.pairs):
+    if permutes is None or not all(permutes.permutes(bits_of(e), target.features) for e in permutes.permute_two_types):
         return None
 
     def gather(registers: Sequence[Value], mask: Sequence[int]) -> Value | None:
         type_ = registers[0].type
-        if not isinstance(type_, VectorType) or type_.element not in permutes.pairs:
+        if not isinstance(type_, VectorType) or type_.element not in permutes.permute_two_types:
             return None
         bits = bits_of(type_.element)
         if type_.count * bits != permutes.register_bytes * 8 or len(registers) > _MAX_GATHERED:
             return None
         order = const_ints(IntType(bits), [_IGNORED_BIT + lane for lane in mask])
         if len(registers) == 1:
-            return permutes.one(b, registers[0], order, "gathered")
-        return permutes.two(b, registers[0], registers[1], order, "gathered")
+            return permutes.permute(b, registers[0], order, "gathered")
+        return permutes.permute_two(b, registers[0], registers[1], order, "gathered")
 
     return gather
 

@@ -73,6 +73,7 @@ from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotient
 from tlx.lower.legalize.math.subnormal_products import subnormal_products
 from tlx.lower.operations import Accuracy, ElementwiseOp
 from tlx.target.instructions.functions import FloatEstimates
+from tlx.target.instructions.vectors import VectorInstructions
 from tlx.target.target import Target
 
 _DIVISION: Final = ElementwiseOp("fdiv")
@@ -98,12 +99,14 @@ def is_quotient_by_product_better(target: Target, element: Type, divisors: Seque
     if target.instructions.functions is None:
         return False
     if element == BFLOAT:
-        return all(works_on_float_pairs(target, element, [element], d) for d in divisors)
-    return element == FLOAT and all(isinstance(d.type, VectorType) and _is_whole(target, d.type) for d in divisors)
+        return all(works_on_float_pairs(target.vector_bytes, element, [element], d) for d in divisors)
+    return element == FLOAT and all(
+        isinstance(d.type, VectorType) and _is_whole(target.vector_bytes, d.type) for d in divisors
+    )
 
 
-def _is_whole(target: Target, type_: VectorType) -> bool:
-    return type_.count * 32 == target.vector_bytes * 8
+def _is_whole(vector_bytes: int, type_: VectorType) -> bool:
+    return type_.count * 32 == vector_bytes * 8
 
 
 def divide_registers(
@@ -359,7 +362,7 @@ def _bfloat_operands(
     """Registers of bfloat, each of which is divided as one or two of floats: its even and its odd elements."""
     type_ = numerators[0].type
     assert isinstance(type_, VectorType)
-    are_pairs = works_on_float_pairs(target, BFLOAT, [BFLOAT], numerators[0])
+    are_pairs = works_on_float_pairs(target.vector_bytes, BFLOAT, [BFLOAT], numerators[0])
 
     def widened(registers: Sequence[Value]) -> list[Value]:
         if are_pairs:
@@ -402,9 +405,11 @@ def _by_instruction(
     return [emit_elementwise(b, target, operation, element, types, pair) for pair in pairs]
 
 
-def quotients_only_rounded(function: Function, tensors: FunctionTensors, target: Target) -> dict[str, Instruction]:
+def quotients_only_rounded(
+    function: Function, tensors: FunctionTensors, instructions: VectorInstructions
+) -> dict[str, Instruction]:
     """Divisions of rows of floats by a number each whose only use is a rounding to bfloat or half, by its result."""
-    if target.instructions.estimates is None:
+    if instructions.estimates is None:
         return {}
     defined, used = definitions(function), uses(function)
     found: dict[str, Instruction] = {}
@@ -453,7 +458,7 @@ def products_with_subnormals(
 
     if element != BFLOAT:
         return multiplied(element, list(zip(factors, numbers, strict=True)))
-    if not works_on_float_pairs(target, BFLOAT, [BFLOAT], factors[0]):
+    if not works_on_float_pairs(target.vector_bytes, BFLOAT, [BFLOAT], factors[0]):
         return []
     results: list[Value] = []
     for pair in zip(factors, numbers, strict=True):
@@ -499,7 +504,7 @@ def i16_products(
         ranks: The result of `i16_factors`.
     """
     word = ("i16", "s")
-    kinds = (d for d in target.usable_dots if (d.lhs, d.rhs, d.width, d.temporaries) == (word, word, 2, 1))
+    kinds = (d for d in target.usable_dots if (d.lhs, d.rhs, d.width, d.scratch_registers) == (word, word, 2, 1))
     dot = next(kinds, None)
     if operation.opcode != "mul" or dot is None:
         return []

@@ -84,9 +84,9 @@ def _vectors_of_one_shape(function: Function) -> Iterator[list[Local]]:
                 yield vectors
 
 
-def lanes_of_bits(target: Target, bits: int) -> int:
+def lanes_of_bits(vector_bytes: int, bits: int) -> int:
     """Elements of `bits` bits per register; i1 takes a byte."""
-    return max(1, target.vector_bytes * 8 // max(8, bits))
+    return max(1, vector_bytes * 8 // max(8, bits))
 
 
 _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
@@ -117,7 +117,7 @@ def lane_counts(
                 groups.begin(instruction)
             else:
                 groups.add(instruction, tensors.op_of(instruction), sums)
-    return {name: lanes_of_bits(target, groups.bits[groups.root(name)]) for name in groups.parents}
+    return {name: lanes_of_bits(target.vector_bytes, groups.bits[groups.root(name)]) for name in groups.parents}
 
 
 def _sums(tensors: FunctionTensors) -> set[str]:
@@ -226,7 +226,7 @@ class TileValues:
 
     def lanes(self, element: Type) -> int:
         """Elements per register."""
-        return lanes_of_bits(self.target, bits_of(element))
+        return lanes_of_bits(self.target.vector_bytes, bits_of(element))
 
     def lanes_for(self, value: Value, element: Type) -> int:
         """Elements per register of a flattened vector: see `lane_counts`, else as many as a register holds."""

@@ -89,7 +89,7 @@ class VectorLegalizer(TileValues):
         self.nan_operands = {} if self.target.backend.keeps_selected_nan else nan_operands(function)
         self.rounded_quotients = {
             result: division
-            for result, division in quotients_only_rounded(function, self.tensors, self.target).items()
+            for result, division in quotients_only_rounded(function, self.tensors, self.target.instructions).items()
             if self.shapes[result][2] % self.lanes(FLOAT) == 0
         }
         rounded = {division.result or "" for division in self.rounded_quotients.values()}
@@ -309,7 +309,7 @@ class VectorLegalizer(TileValues):
             tile, big_endian = self.registers(source), self.target.big_endian
             if floats := permuted_bfloat_as_float(self.b, tile, source.type.shape, big_endian=big_endian):
                 return floats
-        if library_call(self.target, operation, element):
+        if library_call(self.target.instructions, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
             self.context.remarks.add("missed", "legalize", text, instruction.span)
         if (division := self.rounded_quotients.get(instruction.result or "")) is not None:
@@ -390,7 +390,7 @@ class VectorLegalizer(TileValues):
             narrow = scalar_of(value.type)
             tile = self.flat(value, narrow, rows, cols * product.width)
             factors.append(with_lanes(self.b, tile, self.lanes(element) * product.width))
-        return emit_lane_product(self.b, self.target, product, total, factors)
+        return emit_lane_product(self.b, self.target.instructions, product, total, factors)
 
     def _quotients(
         self, instruction: Instruction, operation: ElementwiseOp, tiles: Sequence[list[Value] | Value]

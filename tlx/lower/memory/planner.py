@@ -77,7 +77,7 @@ _PLACEMENTS: Final = 8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Site:
+class _AllocationSite:
     """An instruction and where it is."""
 
     function: Function
@@ -89,8 +89,8 @@ class _Site:
 class _Buffers:
     """The allocations of a function's buffers: calls to malloc, and allocas."""
 
-    on_heap: list[_Site]
-    on_stack: list[_Site]
+    on_heap: list[_AllocationSite]
+    on_stack: list[_AllocationSite]
 
 
 @dataclass(eq=False, slots=True)
@@ -104,7 +104,7 @@ class _Temporary:
         offset: Bytes from the start of the block.
     """
 
-    site: _Site
+    site: _AllocationSite
     size: int
     lifetime: Sequence[LiveInterval] = ()
     offset: int = 0
@@ -182,7 +182,7 @@ def _find_buffers(function: Function) -> _Buffers:
     for block in function.blocks:
         for instruction in block.instructions:
             if is_buffer(instruction):
-                site = _Site(function, block, instruction)
+                site = _AllocationSite(function, block, instruction)
                 (buffers.on_heap if instruction.is_call else buffers.on_stack).append(site)
     return buffers
 
@@ -196,14 +196,14 @@ def _size(allocation: Instruction) -> int:
     return size.value
 
 
-def _users(module: Module) -> dict[str, list[_Site]]:
+def _users(module: Module) -> dict[str, list[_AllocationSite]]:
     """The instructions that use each function or global, by its name."""
-    users: dict[str, list[_Site]] = {}
+    users: dict[str, list[_AllocationSite]] = {}
     for function in module.functions:
         for block in function.blocks:
             for instruction in block.instructions:
                 for name in {operand.name for operand in instruction.operands if isinstance(operand, Global)}:
-                    users.setdefault(name, []).append(_Site(function, block, instruction))
+                    users.setdefault(name, []).append(_AllocationSite(function, block, instruction))
     return users
 
 
@@ -219,7 +219,7 @@ def _takes_workspace(module: Module, function: Function, users: Mapping[str, obj
 def _move_scratch_to_callers(
     module: Module,
     buffers: Mapping[str, _Buffers],
-    users: Mapping[str, Sequence[_Site]],
+    users: Mapping[str, Sequence[_AllocationSite]],
     with_workspace: Container[str],
     *,
     threads: bool,
@@ -246,7 +246,7 @@ def _move_scratch_to_callers(
 
 def _can_provide(
     module: Module,
-    call: _Site,
+    call: _AllocationSite,
     kernel: Function,
     buffers: Mapping[str, _Buffers],
     with_workspace: Container[str],
@@ -259,7 +259,7 @@ def _can_provide(
     return bool(buffers[call.function.name].on_heap) or call.function.name in with_workspace
 
 
-def _is_concurrent(module: Module, call: _Site, threads: bool) -> bool:
+def _is_concurrent(module: Module, call: _AllocationSite, threads: bool) -> bool:
     """Whether several threads may execute a call at the same time, within one call of the program's function."""
     if is_kernel(module, call.function) or is_kernel_nest(module, call.function):
         return True
@@ -267,7 +267,7 @@ def _is_concurrent(module: Module, call: _Site, threads: bool) -> bool:
     return is_parallel and bool(FunctionLoops(call.function).around(call.block))
 
 
-def _add_scratch_parameter(module: Module, kernel: Function, allocation: _Site) -> None:
+def _add_scratch_parameter(module: Module, kernel: Function, allocation: _AllocationSite) -> None:
     """Replace the allocation and release of a kernel's scratch memory by a parameter."""
     call = allocation.instruction
     name = str(call.result)
@@ -281,7 +281,7 @@ def _add_scratch_parameter(module: Module, kernel: Function, allocation: _Site) 
     replacement.blocks, replacement.names, replacement.facts = kernel.blocks, kernel.names, kernel.facts
 
 
-def _pass_scratch(module: Module, call: _Site, base: Value, offset: int) -> None:
+def _pass_scratch(module: Module, call: _AllocationSite, base: Value, offset: int) -> None:
     """Pass a kernel its scratch memory: an address and an offset in bytes."""
     index = call.block.instructions.index(call.instruction)
     del call.block.instructions[index]
@@ -401,7 +401,7 @@ class _FunctionPlan:
                 point += 2
         return marks, point
 
-    def _temporaries(self, allocations: Iterable[_Site]) -> list[_Temporary]:
+    def _temporaries(self, allocations: Iterable[_AllocationSite]) -> list[_Temporary]:
         return [
             _Temporary(site, _size(call), self.lifetimes.of_memory(call.value, buffer_scope(call)))
             for site in allocations

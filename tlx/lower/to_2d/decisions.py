@@ -15,7 +15,7 @@ from tlx.ir.values import Local, Value
 from tlx.lower.operations import UNARY_INTRINSICS
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts, FlatVectors
-from tlx.lower.to_2d.analysis.reads import Snapshot, find_reads, find_snapshots
+from tlx.lower.to_2d.analysis.reads import LoadSnapshot, find_reads, find_snapshots
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
 from tlx.lower.to_2d.convolution.borders import find_borders
@@ -41,7 +41,7 @@ class Decisions:
     """
 
     schedule: Schedule
-    snapshots: Mapping[int, Snapshot]
+    snapshots: Mapping[int, LoadSnapshot]
     coalesced: Mapping[Value, Value]
     vectors: Sequence[Value]
 

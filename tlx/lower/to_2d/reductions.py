@@ -230,7 +230,7 @@ def reduce_axes(
         target: The destination.
     """
     kind = op.intrinsic.name.removeprefix("reduce.")
-    reduction = _Reduction(context, b, op, _I1_OPERATIONS[kind] if op.tensors[0].type.element == I1 else kind)
+    reduction = _ReductionEmitter(context, b, op, _I1_OPERATIONS[kind] if op.tensors[0].type.element == I1 else kind)
     reduction.run(_simplified(axes), source, target)
 
 
@@ -246,7 +246,7 @@ def _simplified(axes: Sequence[WindowAxis]) -> list[WindowAxis]:
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class _ReductionEmitter:
     """Emits one reduction.
 
     Attributes:
@@ -266,20 +266,20 @@ class _Reduction:
         if not any(axis.window > 1 for axis in axes) and source.element == target.element:
             copy(self.b, _axes_view(source, axes), _axes_view(target, axes, target=True))
             return
-        costs = self.context.target.blocks
+        costs = self.context.target.block_costs
         method, first = _choose_pass(axes, costs.reductions.max_unrolled_window)
         windows = [axis for axis in axes if axis.window > 1]
         if method != "split" and first == windows and (method == "leaves" or _is_exact(source, target)):
             self._pass(method, axes, source, target)
             return
-        loops = _outer_loops(axes, bytes_of(source.element), costs.reductions.temporary_part_bytes)
+        loops = _outer_loops(axes, bytes_of(source.element), costs.reductions.max_temporary_bytes)
         inner = [axis for axis in axes if axis not in loops]
         with loop_nest(self.b, [axis.walk for axis in loops], 2) as starts:
             start, end = source.at(self.b, starts[0], "from"), target.at(self.b, starts[1], "to")
             self._through_temporary(inner, start, end)
 
     def _through_temporary(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
-        method, first = _choose_pass(axes, self.context.target.blocks.reductions.max_unrolled_window)
+        method, first = _choose_pass(axes, self.context.target.block_costs.reductions.max_unrolled_window)
         if method == "split":
             self._split(axes, source, target)
             return

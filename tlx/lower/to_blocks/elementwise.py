@@ -42,7 +42,7 @@ def elementwise_grid_kernel(
     columns = vector_columns(value.cols, to.element) if to.is_row_major else 1
     per_row = value.cols // columns
     count = value.rows * per_row
-    per_block = min(grid.threads * _VECTORS_PER_THREAD, -(-count // grid.threads) * grid.threads)
+    per_block = min(grid.block_threads * _VECTORS_PER_THREAD, -(-count // grid.block_threads) * grid.block_threads)
     kernel = GridKernel(
         module,
         grid,
@@ -55,14 +55,14 @@ def elementwise_grid_kernel(
     b = kernel.b
     emitter = ExpressionEmitter(b, value, kernel.pointers[1:], kernel.scalars)
     start = b.add(b.mul(kernel.tile, per_block), kernel.thread)
-    with b.loop(0, per_block // grid.threads, name="round") as round_:
-        number = b.add(start, b.mul(b.cast("trunc", round_.index, I32), grid.threads))
+    with b.loop(0, per_block // grid.block_threads, name="round") as round_:
+        number = b.add(start, b.mul(b.cast("trunc", round_.index, I32), grid.block_threads))
         with b.if_block(b.icmp("ult", number, const_int(I32, count)), "in.range"):
             row, vector = kernel.divided(number, per_row)
             place = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
             address = tile_address(b, to, kernel.pointers[0], place)
             store_tile_vector(b, to, address, place, emitter.result(place))
-    return kernel.finish(grid.threads, 0)
+    return kernel.finish(grid.block_threads, 0)
 
 
 # Transpositions ------------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ class Transposition:
 
     def emit(self, kernel: GridKernel, source: Value, destination: Value) -> None:
         """Emit what a thread does, whose kernel has `tiles` blocks of the grid's threads."""
-        b, warp, element = kernel.b, kernel.grid.warp, self.source.element
-        warps = kernel.grid.threads // warp
+        b, warp, element = kernel.b, kernel.grid.warp_threads, self.source.element
+        warps = kernel.grid.block_threads // warp
         in_block, lane = kernel.divided(kernel.thread, warp)
         part = b.add(b.mul(kernel.tile, warps), in_block)
         part_row, part_column = kernel.divided(part, self._parts_across)
@@ -151,20 +151,20 @@ class Transposition:
 
 def blocks_of(transposition: Transposition, grid: GridUnit) -> int:
     """Blocks of a kernel that transposes."""
-    return -(-transposition.parts * grid.warp // grid.threads)
+    return -(-transposition.parts * grid.warp_threads // grid.block_threads)
 
 
 def copy_grid_kernel(module: Module, grid: GridUnit, problem: Copy, iterations: Iterations, name: str) -> GridFacts:
     """Add the kernel of a copy."""
     source, to = problem.source, problem.destination
     alignments = iterations.alignments[1], iterations.alignments[0]
-    transposition = Transposition.of(source, to, alignments, grid.warp)
+    transposition = Transposition.of(source, to, alignments, grid.warp_threads)
     if transposition is None:
         return elementwise_grid_kernel(module, grid, _as_expression(problem), iterations, name)
     pointers = [to.element, source.element]
     kernel = GridKernel(module, grid, name, pointers, [], iterations, blocks_of(transposition, grid))
     transposition.emit(kernel, kernel.pointers[1], kernel.pointers[0])
-    return kernel.finish(grid.threads, 0)
+    return kernel.finish(grid.block_threads, 0)
 
 
 def _at_once(most: int, pitch: int, count: int, alignment: int, size: int) -> int:

@@ -172,15 +172,15 @@ class GridKernel:
             if iterations.constants[number] is None
         ]
         spelled += [(scalar_parameter_type(type_), "", f"s{number}") for number, type_ in enumerate(scalars)]
-        if grid.copies is not None:
-            by_value = f"byval([{grid.copies.map_bytes} x i8]) align {grid.copies.map_alignment}"
+        if grid.tensor_copies is not None:
+            by_value = f"byval([{grid.tensor_copies.map_bytes} x i8]) align {grid.tensor_copies.map_alignment}"
             spelled += [(module.pointer_to(I8), by_value, f"map{number}") for number in range(len(maps))]
         self.function: Function = new_function(
             module,
             module.global_names.fresh(_NOT_IN_NAMES.sub("_", name)),
             spelled,
             f'nounwind "{STAGE_ATTRIBUTE}"="tiles"',
-            grid.linkage,
+            grid.calling_convention,
         )
         self.b = TensorBuilder(module, self.function)
         values: list[Value] = [argument.value for argument in self.function.arguments]
@@ -320,8 +320,8 @@ def thread_function_kernel(module: Module, function: Function, grid: GridUnit) -
     if threads > _MOST_THREADS:
         message = f"@{function.name}: a block of {threads} threads; a work-group has at most {_MOST_THREADS} work-items"
         raise LoweringError(message, function.span)
-    if shared > grid.shared_bytes:
-        message = f"@{function.name}: {shared} bytes of local memory and matrices; a block has {grid.shared_bytes}"
+    if shared > grid.max_shared_bytes:
+        message = f"@{function.name}: {shared} bytes of local memory and matrices; a block has {grid.max_shared_bytes}"
         raise LoweringError(f"{message}: use smaller work-groups, tiles or types", function.span)
     for block in function.blocks:
         for call in [i for i in block.instructions if (i.callee or "").startswith(PREFIX)]:
@@ -330,8 +330,8 @@ def thread_function_kernel(module: Module, function: Function, grid: GridUnit) -
             if value is not None and call.result is not None:
                 replace_uses(function, call.result, value)
             block.instructions.remove(call)
-    function.header = function.header.replace("define void", f"define {grid.linkage} void", 1)
-    function.signature.result_attributes = grid.linkage
+    function.header = function.header.replace("define void", f"define {grid.calling_convention} void", 1)
+    function.signature.result_attributes = grid.calling_convention
     function.replace_attributes(f'nounwind "{STAGE_ATTRIBUTE}"="tiles"')
     arguments = function.arguments
     passed = tuple(
@@ -378,7 +378,7 @@ def _multiplied(b: Builder, grid: GridUnit, call: Instruction) -> Value:
     if not products:
         raise LoweringError(f"the target's grid has no product of fragments {name}", call.span)
     (product,) = products
-    own = product.rows * product.columns // grid.warp
+    own = product.rows * product.columns // grid.warp_threads
     acc, rest = call.args[:own], call.args[own:]
     of_lhs = len(rest) * product.rows // (product.rows + product.columns)
     return _structure(b, product.multiply(b, acc, rest[:of_lhs], rest[of_lhs:]))

@@ -40,7 +40,7 @@ from tlx.lower.to_tiles.parallel.worksharing import (
     parallelise_nests,
     privatize_loops,
 )
-from tlx.lower.to_tiles.problem import Gemm, Operand
+from tlx.lower.to_tiles.problem import Gemm, KernelOperand
 from tlx.lower.to_tiles.rewrite.float_intermediates import with_float_intermediates
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions
 from tlx.lower.to_tiles.rewrite.shared_constants import share_constants
@@ -276,7 +276,7 @@ class _FunctionLowering:
         return panels
 
 
-def _place(b: Builder, pointers: Sequence[tuple[Value, Type]], operand: Operand) -> tuple[Value, MatrixView]:
+def _place(b: Builder, pointers: Sequence[tuple[Value, Type]], operand: KernelOperand) -> tuple[Value, MatrixView]:
     """Address and view of an operand, given the pointers that its number refers to, and their element types."""
     pointer, element = pointers[operand.number]
     if operand.offset:

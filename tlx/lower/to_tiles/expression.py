@@ -152,7 +152,7 @@ _CONVERTED_COST: Final = 6
 _BRANCHING: Final = frozenset({"sin", "cos"})
 
 
-class _Source:
+class _OperandlessNode:
     """A node without operands."""
 
     __slots__ = ()
@@ -164,7 +164,7 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixLeaf(_Source):
+class MatrixLeaf(_OperandlessNode):
     """A matrix in memory; an extent of 1 is broadcast to the expression's.
 
     Attributes:
@@ -179,7 +179,7 @@ class MatrixLeaf(_Source):
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarLeaf(_Source):
+class ScalarLeaf(_OperandlessNode):
     """A scalar parameter, the same for all elements; `number` is its position among the scalars."""
 
     element: Type
@@ -187,7 +187,7 @@ class ScalarLeaf(_Source):
 
 
 @dataclass(frozen=True, slots=True)
-class SplatLeaf(_Source):
+class SplatLeaf(_OperandlessNode):
     """A constant, the same for all elements."""
 
     element: Type
@@ -195,7 +195,7 @@ class SplatLeaf(_Source):
 
 
 @dataclass(frozen=True, slots=True)
-class ProductLeaf(_Source):
+class ProductLeaf(_OperandlessNode):
     """The matrix product that the kernel computes."""
 
     element: Type

@@ -108,6 +108,7 @@ from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import recipe_kind
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.memory import Caches, MemoryModel
 from tlx.target.target import Target
 
 L1_LOCALITY: Final = 3
@@ -115,25 +116,25 @@ L2_LOCALITY: Final = 2
 """Localities of `llvm.prefetch`."""
 
 
-def batch_prefetch_distance(batch: BatchStrides, target: Target) -> int:
+def batch_prefetch_distance(batch: BatchStrides, caches: Caches, memory: MemoryModel) -> int:
     """How many iterations ahead operands are prefetched.
 
     As many as take as long as the memory latency, if L1 holds what they read; otherwise as many as L1 holds.
     """
     moved = sum(abs(step) for step in batch.steps)
     read = sum(size for _, _, size in batch.read)
-    fit = (target.caches.l1 - batch.sizes[0]) // read - 1 if read else 1
-    return max(1, min(-(-target.memory.latency * target.memory.bytes_per_cycle // moved), fit)) if moved else 1
+    fit = (caches.l1 - batch.sizes[0]) // read - 1 if read else 1
+    return max(1, min(-(-memory.l2_miss_latency * memory.bytes_per_cycle // moved), fit)) if moved else 1
 
 
-def batch_prefetch_locality(batch: BatchStrides | None, target: Target) -> int:
+def batch_prefetch_locality(batch: BatchStrides | None, caches: Caches) -> int:
     """The locality with which a later iteration's operands are prefetched; 0 where they are not."""
-    if batch is None or (batch.total is not None and batch.total <= target.caches.l2):
+    if batch is None or (batch.total is not None and batch.total <= caches.l2):
         return 0
     both = 2 * sum(size for _, _, size in batch.read) + batch.sizes[0]
-    if both <= target.caches.l1:
+    if both <= caches.l1:
         return L1_LOCALITY
-    return L2_LOCALITY if both <= target.caches.l2 // 2 else 0
+    return L2_LOCALITY if both <= caches.l2 // 2 else 0
 
 
 def with_prefetches(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
@@ -142,8 +143,10 @@ def with_prefetches(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     if recipe.mma.unit != "matrix":
         operands, lines = _operands_of_later_tiles(gemm, recipe, target), False
     else:
-        operands = "B" if _prefetches_next_block(gemm, recipe, target) else ""
-        operands = "A" if not operands and _prefetches_rows_of_a(gemm, recipe, target) else operands
+        operands = "B" if _prefetches_next_block(gemm, recipe, target.caches) else ""
+        operands = (
+            "A" if not operands and _prefetches_rows_of_a(gemm, recipe, target.caches, target.core.limits) else operands
+        )
         lines = _prefetches_c_lines(gemm, recipe, target)
     prefetch, stores = replace(recipe.prefetch, operands=operands), replace(recipe.stores, prefetches_lines=lines)
     return replace(recipe, prefetch=prefetch, stores=stores)
@@ -152,64 +155,64 @@ def with_prefetches(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
 def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     """The recipe with prefetches of the next iterations' operands, or of the next pass over K."""
     if gemm.batch is None:
-        locality = L2_LOCALITY if _prefetches_next_pass(gemm, recipe, target) else 0
+        locality = L2_LOCALITY if _prefetches_next_pass(gemm, recipe, target.caches) else 0
         return replace(recipe, prefetch=replace(recipe.prefetch, locality=locality))
     blocked = recipe.mma.unit != "matrix" and (recipe.blocks.kc < gemm.k or recipe.blocks.mc < gemm.m)
     if len(gemm.term_offsets) > 1 or blocked or recipe.blocks.nc < gemm.n:
         return recipe
-    is_aligned = gemm.is_repeatable and _is_c_aligned(gemm, recipe, target)
-    nontemporal = is_aligned and batch_exceeds_caches(gemm.batch, target)
-    distance = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
-    locality = batch_prefetch_locality(gemm.batch, target)
+    is_aligned = gemm.is_repeatable and _is_c_aligned(gemm, recipe, target.caches)
+    nontemporal = is_aligned and batch_exceeds_caches(gemm.batch, target.caches, target.memory)
+    distance = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target.caches, target.memory)
+    locality = batch_prefetch_locality(gemm.batch, target.caches)
     prefetch = replace(recipe.prefetch, locality=locality, distance=distance)
     return replace(recipe, prefetch=prefetch, stores=replace(recipe.stores, nontemporal=nontemporal))
 
 
-def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
     """Whether a product of few rows reads an unpacked B that exceeds L2, while L2 holds B of two passes over K."""
     blocks = recipe.blocks
     one_block = blocks.mc >= gemm.m and all(blocks.nc >= c.count * c.size for c in column_ranges(gemm, recipe))
     in_place = gemm.b.is_dense and not recipe.packing.b and recipe.blocks.kc < gemm.k
     size = bytes_of(gemm.b.element)
     near, far = 2 * recipe.blocks.kc * gemm.n * size, gemm.k * gemm.n * size
-    return one_block and in_place and near <= target.caches.l2 < far
+    return one_block and in_place and near <= caches.l2 < far
 
 
-def _is_c_aligned(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _is_c_aligned(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
     """Whether all registers of C are aligned to their size if the first one is, and a tile fills whole cache lines."""
     element = bytes_of(gemm.c.element)
     size, pitch = recipe.tile.lanes * element, gemm.c.row_stride * element
     steps = gemm.batch.steps[0] if gemm.batch else 0
     widths = [columns.size * element for columns in column_ranges(gemm, recipe)]
     one_panel = len(widths) == 1 == gemm.n // recipe.tile.nr
-    whole = all(width % target.caches.line == 0 for width in widths) or (gemm.c.is_dense and one_panel)
+    whole = all(width % caches.line_bytes == 0 for width in widths) or (gemm.c.is_dense and one_panel)
     same = gemm.c.element == recipe.mma.accumulator
     return whole and same and gemm.c.is_row_major and gemm.n % recipe.tile.lanes == pitch % size == steps % size == 0
 
 
-def a_misses_l2(gemm: Gemm, target: Target) -> bool:
+def a_misses_l2(gemm: Gemm, caches: Caches) -> bool:
     """Whether row tiles of A miss L2."""
-    return gemm.a.bytes_moved + gemm.b.bytes_moved > target.caches.l2
+    return gemm.a.bytes_moved + gemm.b.bytes_moved > caches.l2
 
 
-def _prefetches_next_block(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _prefetches_next_block(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
     """Whether a block of rows of A stays in L2 while blocks of a B that was packed before all calls pass through it."""
     rows, passes = min(recipe.blocks.mc, gemm.m), recipe.packing.b and recipe.blocks.nc < gemm.n
-    stay = rows > recipe.tile.mr and rows * gemm.k * bytes_of(gemm.a.element) <= target.caches.l2 // 2
+    stay = rows > recipe.tile.mr and rows * gemm.k * bytes_of(gemm.a.element) <= caches.l2 // 2
     return gemm.packs_per_product == 0 and passes and stay and _is_single_product(gemm, recipe)
 
 
-def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, caches: Caches, limits: KernelLimits) -> bool:
     """Whether A misses L2 in each block of columns, so that the first panel of a block would wait for it.
 
     A small A stays in L2 beside a block of packed B. With few panels, each would have to prefetch too many lines.
     """
     several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
-    is_small = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
-    few_panels = recipe.tile.mr * recipe.tile.nr > target.core.limits.prefetch.panel_rows * recipe.blocks.nc
+    is_small = recipe.packing.b and gemm.a.bytes_moved <= caches.l2 // 4
+    few_panels = recipe.tile.mr * recipe.tile.nr > limits.prefetch.panel_rows * recipe.blocks.nc
     too_many_lines = recipe.blocks.nc < gemm.n and few_panels
     is_profitable = several and not (recipe.packing.a or is_small or too_many_lines)
-    return is_profitable and _is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
+    return is_profitable and _is_single_product(gemm, recipe) and a_misses_l2(gemm, caches)
 
 
 _LOOP_INSTRUCTIONS: Final = 3
@@ -281,7 +284,7 @@ def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
     products = rows * vectors
     unroll = least_k_unroll(core, rows, is_dot=recipe.mma.unit == "dot")
     around = (_LOOP_INSTRUCTIONS + _PART_INSTRUCTIONS) / unroll
-    return products + rows + vectors + 1 + around <= core.width * products / core.products
+    return products + rows + vectors + 1 + around <= core.issue_width * products / core.fmas_per_cycle
 
 
 def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -293,8 +296,8 @@ def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     products = (
         -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets) * gemm.products_per_operand * tiles * kind.cycles
     )
-    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // target.caches.line)
-    return written and total > target.caches.l1 and products < lines * target.memory.line_for_write
+    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // target.caches.line_bytes)
+    return written and total > target.caches.l1 and products < lines * target.memory.write_allocate_cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +354,7 @@ class Prefetcher:
 
     def __init__(self, function: GemmFunction) -> None:
         gemm, recipe = function.gemm, function.recipe
-        self.b, self.gemm, self.recipe, self.line = function.b, gemm, recipe, function.target.caches.line
+        self.b, self.gemm, self.recipe, self.line = function.b, gemm, recipe, function.target.caches.line_bytes
         self.streams: list[PrefetchStream] = []
         self.at_parts: list[PrefetchStream] = []
         self.over_parts: PrefetchStream | None = None

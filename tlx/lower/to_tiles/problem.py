@@ -369,7 +369,7 @@ Problem = Gemm | Copy | Elementwise | Reduction | RowFusion | LineShuffle
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class KernelOperand:
     """A matrix that a kernel is passed: a matrix of the product it serves or a part of one, or a temporary.
 
     Attributes:
@@ -390,7 +390,7 @@ class KernelStep:
     """A kernel's problem and its leading operands; an epilogue's leaves and scalars follow as they are matched."""
 
     problem: Elementwise | Gemm
-    operands: tuple[Operand, ...]
+    operands: tuple[KernelOperand, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class KernelSequence:
     def of(cls, gemm: Gemm) -> KernelSequence:
         """The product as it is."""
         views = (gemm.c, gemm.a, gemm.b, *((gemm.acc,) if gemm.acc is not None else ()))
-        return cls((KernelStep(gemm, tuple(Operand(view, number) for number, view in enumerate(views))),))
+        return cls((KernelStep(gemm, tuple(KernelOperand(view, number) for number, view in enumerate(views))),))
 
 
 def as_long_row(problem: Elementwise) -> Elementwise:

@@ -12,10 +12,11 @@ from tlx.lower.knobs import Knobs
 from tlx.lower.remarks import Prediction
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction, RowFusion
-from tlx.lower.to_tiles.select.blocking import FEW_PLACES, places_in_a_page
+from tlx.lower.to_tiles.select.blocking import FEW_PAGE_OFFSETS, distinct_page_offsets
 from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
 from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
 from tlx.lower.to_tiles.select.selection import fits_matrix_unit
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
 
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
@@ -54,7 +55,7 @@ def _describe_rows(problem: RowFusion, target: Target) -> str:
     """What a kernel of fused rows does, and what bounds it."""
     steps = "; ".join(_step(part.problem) for part in problem.parts)
     last = problem.parts[-1].problem
-    count = fused_block_rows(problem, target)
+    count = fused_block_rows(problem, target.caches)
     blocks = f"{count} rows" if count > 1 else "one row"
     head = f"rows {problem.rows}x{last.value.cols} {last.destination.element}: {steps}"
     return f"{head}: one pass, {blocks} at a time; {_bound(problem, target)}"
@@ -121,9 +122,9 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if gemm.all_pairs:
         reasons.append("each half is the sum of two bfloat numbers")
     if recipe.packing.a and knobs.pack_a is None:
-        reasons.append(f"A packed: {_why_pack_a(gemm, recipe, target)}")
+        reasons.append(f"A packed: {_why_pack_a(gemm, recipe, target.caches)}")
     if recipe.packing.b and knobs.pack_b is None:
-        reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target)}")
+        reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target.caches)}")
     if recipe.tile.dot_columns:
         columns = "column is" if recipe.tile.dot_columns == 1 else f"{recipe.tile.dot_columns} columns are"
         reasons.append(f"the last {columns} summed along K")
@@ -156,7 +157,7 @@ def _joined(operands: str) -> str:
     return " and ".join(filter(None, (", ".join(most), last)))
 
 
-def _why_pack_a(gemm: Gemm, recipe: Recipe, target: Target) -> str:
+def _why_pack_a(gemm: Gemm, recipe: Recipe, caches: Caches) -> str:
     """The first reason why A is not read in place."""
     if recipe.mma.operand_a != gemm.a.element:
         return f"{gemm.a.element} becomes {recipe.mma.operand_a}"
@@ -168,12 +169,12 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe, target: Target) -> str:
         return f"K {gemm.k} is padded to a multiple of {recipe.tile.kstep}"
     if any(rows.padding for rows in row_ranges(gemm, recipe)):
         return f"M {gemm.m} is padded to a multiple of {recipe.tile.mr}"
-    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line:
+    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % caches.line_bytes:
         return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 
 
-def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
+def _why_pack_b(view: MatrixView, recipe: Recipe, caches: Caches) -> str:
     """The first reason why B is not read in place."""
     if recipe.mma.operand_b != view.element:
         return f"{view.element} becomes {recipe.mma.operand_b}"
@@ -184,10 +185,10 @@ def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     if recipe.mma.correction != "none":
         return "its columns are summed" if recipe.mma.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
-    if pitch % target.caches.page == 0:
+    if pitch % caches.page_bytes == 0:
         return f"rows {size_text(pitch)} apart share cache sets"
-    if view.size * size > target.caches.l2:
-        return f"{size_text(view.size * size)} exceed L2's {size_text(target.caches.l2)}"
-    if places_in_a_page(pitch, target) <= FEW_PLACES:
+    if view.size * size > caches.l2:
+        return f"{size_text(view.size * size)} exceed L2's {size_text(caches.l2)}"
+    if distinct_page_offsets(pitch, caches) <= FEW_PAGE_OFFSETS:
         return f"rows {size_text(pitch)} apart share cache sets"
     return "its panels are read again by every row of tiles"

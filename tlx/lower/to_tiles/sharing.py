@@ -39,7 +39,7 @@ _PRODUCT: Final = "llvm.tensor.smma"
 
 
 @dataclass(eq=False)
-class _Kernel:
+class _ShareableKernel:
     """A kernel that may be shared, and the calls to it."""
 
     function: Function
@@ -62,9 +62,11 @@ def share_kernels(module: Module) -> None:
             _share(module, equal, kernels)
 
 
-def _groups(kernels: Iterable[_Kernel], key: Callable[[_Kernel], object]) -> Iterable[list[_Kernel]]:
+def _groups(
+    kernels: Iterable[_ShareableKernel], key: Callable[[_ShareableKernel], object]
+) -> Iterable[list[_ShareableKernel]]:
     """The kernels with equal keys, without those that no other one equals."""
-    by_key: dict[object, list[_Kernel]] = defaultdict(list)
+    by_key: dict[object, list[_ShareableKernel]] = defaultdict(list)
     for kernel in kernels:
         by_key[key(kernel)].append(kernel)
     return [equal for equal in by_key.values() if len(equal) > 1]
@@ -74,10 +76,10 @@ def _size(function: Function) -> object:
     return len(function.arguments), tuple(len(block.instructions) for block in function.blocks)
 
 
-def _shareable_kernels(module: Module) -> dict[str, _Kernel]:
+def _shareable_kernels(module: Module) -> dict[str, _ShareableKernel]:
     """The kernels of products, and those that they call, by name."""
     functions = list(module.functions)
-    candidates = {f.name: _Kernel(f) for f in functions if is_kernel(module, f)}
+    candidates = {f.name: _ShareableKernel(f) for f in functions if is_kernel(module, f)}
     raw = module.raw_text()
     excluded = {name for name in candidates if f"@{name}" in raw}
     products = {
@@ -129,7 +131,7 @@ def _text(function: Function, kernels: Collection[str]) -> object:
     return function.signature.attributes, numbered("\n".join(lines))
 
 
-def _share(module: Module, equal: Sequence[_Kernel], kernels: Collection[str]) -> None:
+def _share(module: Module, equal: Sequence[_ShareableKernel], kernels: Collection[str]) -> None:
     """Replace kernels by the first of them, if they differ in few integers."""
     places = [(i, index) for i in equal[0].function.instructions() for index in _numbers(i, kernels)]
     rows = [

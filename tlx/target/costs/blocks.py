@@ -16,25 +16,26 @@ class LoopFusionLimits:
     Measured with softmax(Q K') V of 8 to 40000 heads, 8 to 4096 rows, float and bfloat (Zen 5, AVX-512 and AVX2).
 
     Attributes:
-        cache_share: Least size of a result between the operations, in second-level caches; inside such a loop, in
-            first-level caches.
+        min_intermediate_caches: Least size of a result between the operations, in second-level caches; inside such a
+            loop, in first-level caches.
         min_part_bytes: Least bytes of the part of a result that an iteration computes: 8 x 8 matrices were slower in
             one loop.
         min_rows: Least rows, or columns, of products that an iteration computes if it reads an operand as a whole.
-        min_result_share: Least size of a result, in second-level caches, for which iterations may read operands as a
-            whole.
-        max_operand_share: Most size of these operands, in second-level caches.
-        min_bytes_saved: Least bytes of results between the operations for each byte of an operand that is read again.
-        seed: Draws the rows that an iteration computes; see `Target.with_decision_seed`.
+        min_whole_operand_result_l2s: Least size of a result, in second-level caches, for which iterations may read
+            operands as a whole.
+        max_whole_operand_l2s: Most size of these operands, in second-level caches.
+        min_saved_per_reread_byte: Least bytes of results between the operations for each byte of an operand that is
+            read again.
+        decision_seed: Draws the rows that an iteration computes; see `Target.with_decision_seed`.
     """
 
-    cache_share: float = 1
+    min_intermediate_caches: float = 1
     min_part_bytes: int = 2048
     min_rows: int = 128
-    min_result_share: int = 4
-    max_operand_share: int = 4
-    min_bytes_saved: int = 2
-    seed: int | None = None
+    min_whole_operand_result_l2s: int = 4
+    max_whole_operand_l2s: int = 4
+    min_saved_per_reread_byte: int = 2
+    decision_seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,14 @@ class DepthwiseCosts:
 
     Attributes:
         product_cycles: Of a product of registers, loads included.
-        transposed_cycles: The same, additionally, if its rows are columns in memory.
-        split_load_cycles: Of a load that crosses a cache line.
+        transposed_product_cycles: The same, additionally, if its rows are columns in memory.
+        line_crossing_load_cycles: Of a load that crosses a cache line.
         factor_cycles: Of the factor of a row.
     """
 
     product_cycles: float = 2.5
-    transposed_cycles: float = 8
-    split_load_cycles: float = 1.2
+    transposed_product_cycles: float = 8
+    line_crossing_load_cycles: float = 1.2
     factor_cycles: float = 0.5
 
 
@@ -99,11 +100,11 @@ class ConvolutionCosts:
     """Copies of a convolution's input, and choices between them.
 
     Attributes:
-        whole_input_bytes: Bytes up to which an input is copied at once.
-        input_part_bytes: Bytes of the parts that are copied otherwise: filters share the caches.
+        max_whole_copy_bytes: Bytes up to which an input is copied at once.
+        max_partial_copy_bytes: Bytes of the parts that are copied otherwise: filters share the caches.
         set_conflict_pitch_bytes: Positions of an input, whose windows overlap, share cache sets if they are a multiple
             of it apart.
-        split_byte_cycles: To copy a byte of an input whose channels are contiguous so that its columns are,
+        channels_first_byte_cycles: To copy a byte of an input whose channels are contiguous so that its columns are,
             additionally.
         zeroed_bytes_per_cycle: Bytes that are set to zero in a cycle.
         phase_element_cycles: To interleave an element of the phases of a transposed convolution: 0.6 to 1 (Zen 5, 2 to
@@ -111,19 +112,19 @@ class ConvolutionCosts:
         widening_factor: For copies that widen their elements.
         sparse_tile_divisor: Vectors are considered besides a matrix unit if blocks fill at most one in so many
             positions of a tile along K.
-        alternative_share: Share of an estimate that an alternative with other copies must stay below, as both estimate
-            the cost of packing operands roughly.
+        max_alternative_share: Share of an estimate that an alternative with other copies must stay below, as both
+            estimate the cost of packing operands roughly.
     """
 
-    whole_input_bytes: int = 1 << 20
-    input_part_bytes: int = 1 << 19
+    max_whole_copy_bytes: int = 1 << 20
+    max_partial_copy_bytes: int = 1 << 19
     set_conflict_pitch_bytes: int = 512
-    split_byte_cycles: float = 0
+    channels_first_byte_cycles: float = 0
     zeroed_bytes_per_cycle: float = 32
     phase_element_cycles: float = 1.0
     widening_factor: float = 2.5
     sparse_tile_divisor: int = 2
-    alternative_share: float = 0.7
+    max_alternative_share: float = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +133,14 @@ class ReductionCosts:
 
     Attributes:
         vector_cycles: To reduce a vector of a temporary in the caches.
-        far_vector_cycles: The same beyond the caches.
-        temporary_part_bytes: Bytes that stay in the caches: larger temporaries are computed in parts.
+        cache_miss_vector_cycles: The same beyond the caches.
+        max_temporary_bytes: Bytes that stay in the caches: larger temporaries are computed in parts.
         max_unrolled_window: Elements of a window up to which they are one tree.
     """
 
     vector_cycles: float = 3.0
-    far_vector_cycles: float = 6.0
-    temporary_part_bytes: int = 1 << 18
+    cache_miss_vector_cycles: float = 6.0
+    max_temporary_bytes: int = 1 << 18
     max_unrolled_window: int = 16
 
 
@@ -151,7 +152,7 @@ class BlockCosts:
         call_cycles: Of a 2-D product, besides its arithmetic.
         term_cycles: Between two products of a sum.
         term_register_cycles: The same, for each register of the result, as each of its tiles begins a loop.
-        min_l2_rows: Rows that take as long as one where the right operand exceeds the first-level cache.
+        l2_bound_rows: Rows that take as long as one where the right operand exceeds the first-level cache.
         store_cycles: To store a register of the result as it is.
         transposed_store_cycles: To store it transposed. `RegisterTileCosts.half_line_store_cycles` is larger, as it
             knows the register tile; with it a convolution of bytes, 128-128.56.3s2, was .93 times as fast on AVX-512,
@@ -168,19 +169,19 @@ class BlockCosts:
         narrow_transpose_cycles: Of an element narrower than 32 bits that is transposed for dot products.
         horizontal_reduction_cycles: To reduce a vector to one element.
         unreduced_factor: For blocks without a reduction, as the estimate leaves out some of the cost of memory.
-        slice_rows: The rows of a slice of the left operand are a multiple of it.
-        resident_bytes: Bytes of operands that stay in the caches between blocks.
+        slice_row_multiple: The rows of a slice of the left operand are a multiple of it.
+        cached_operand_bytes: Bytes of operands that stay in the caches between blocks.
         register_bytes: Bytes of the registers that these costs count.
-        max_repeated_bytes: Bytes up to which a copy may repeat elements of overlapping windows more than twice.
+        max_overlapping_copy_bytes: Bytes up to which a copy may repeat elements of overlapping windows more than twice.
         depthwise, copies, convolutions, reductions: Costs of these.
         loop_fusion: When operations are computed in one loop.
-        seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
+        decision_seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
     """
 
     call_cycles: float = 100
     term_cycles: float = 4
     term_register_cycles: float = 0.8
-    min_l2_rows: int = 2
+    l2_bound_rows: int = 2
     store_cycles: float = 2
     transposed_store_cycles: float = 6
     set_conflict_store_cycles: float = 20
@@ -189,13 +190,13 @@ class BlockCosts:
     narrow_transpose_cycles: float = 4
     horizontal_reduction_cycles: float = 4
     unreduced_factor: float = 1.2
-    slice_rows: int = 16
-    resident_bytes: int = 1 << 20
+    slice_row_multiple: int = 16
+    cached_operand_bytes: int = 1 << 20
     register_bytes: int = 64
-    max_repeated_bytes: int = 16 << 20
+    max_overlapping_copy_bytes: int = 16 << 20
     depthwise: DepthwiseCosts = field(default_factory=DepthwiseCosts)
     copies: CopyCosts = field(default_factory=CopyCosts)
     convolutions: ConvolutionCosts = field(default_factory=ConvolutionCosts)
     reductions: ReductionCosts = field(default_factory=ReductionCosts)
     loop_fusion: LoopFusionLimits = field(default_factory=LoopFusionLimits)
-    seed: int | None = None
+    decision_seed: int | None = None

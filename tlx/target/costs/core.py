@@ -16,17 +16,18 @@ class CoreModel:
     and 5 on 512 bits), two loads, latency 4; Zen has the same (Software Optimization Guide for Family 1Ah, 2.11).
 
     Attributes:
-        products: Multiply-adds.
-        loads: Loads, broadcasts of one element included.
-        latency: Latency of a multiply-add, in cycles.
-        width: Instructions that issue to the ports (Haswell and Skylake; later cores are wider), or complete, if fewer.
+        fmas_per_cycle: Multiply-adds.
+        loads_per_cycle: Loads, broadcasts of one element included.
+        fma_latency: Latency of a multiply-add, in cycles.
+        issue_width: Instructions that issue to the ports (Haswell and Skylake; later cores are wider), or complete, if
+            fewer.
         costs: Cycles of work besides multiply-adds.
         limits: Thresholds between forms of kernels.
     """
 
-    products: float = 2.0
-    loads: float = 2.0
-    latency: float = 4.0
-    width: float = 4.0
+    fmas_per_cycle: float = 2.0
+    loads_per_cycle: float = 2.0
+    fma_latency: float = 4.0
+    issue_width: float = 4.0
     costs: KernelCosts = field(default_factory=KernelCosts)
     limits: KernelLimits = field(default_factory=KernelLimits)

@@ -17,7 +17,7 @@ class RegisterTileCosts:
         front_end_cycles: Of the instructions around a step's products, for each row and each register of a row.
         loop_instructions: Instructions of an iteration of a loop over K besides products and loads, if they count.
         l2_register_cycles: Of a register of B that a step prefetches from the second-level cache.
-        full_factor: For tiles that leave no register free: LLVM may spill.
+        spill_factor: For tiles that leave no register free: LLVM may spill.
         tile_kind_share: Share of a product's cycles that each further kind of tile adds: each has code of its own, with
             its epilogue. Estimates hardly tell such tiles apart: 512x784x256 has tiles of 8x3 and 8x2 registers instead
             of 9x3, 8x3, 9x2 and 8x2, which are half the code and take 0.4 % more cycles.
@@ -30,7 +30,7 @@ class RegisterTileCosts:
     front_end_cycles: float = 0.05
     loop_instructions: float = 0
     l2_register_cycles: float = 0.1
-    full_factor: float = 1.03
+    spill_factor: float = 1.03
     tile_kind_share: float = 0
     half_line_store_cycles: float = 12.0
     part_line_store_cycles: float = 30.0
@@ -100,18 +100,18 @@ class KernelCosts:
 
     Attributes:
         call_cycles: Of the kernel's call and loops.
-        exposed_share: Average share of packing and similar work during which no product runs: 0.3 to 0.6 for most
-            products of 8 to 100 (float, half, bfloat, bytes; Xeon 6/207/2, called in a loop).
+        unoverlapped_packing_share: Average share of packing and similar work during which no product runs: 0.3 to 0.6
+            for most products of 8 to 100 (float, half, bfloat, bytes; Xeon 6/207/2, called in a loop).
         prefetched_stall_share: Share of the latency of prefetched data for which tiles wait nevertheless.
         register_tile, packing, column_tail, streaming: Costs of these.
-        seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
+        decision_seed: Draws the cycles of candidates; see `Target.with_decision_seed`.
     """
 
     call_cycles: float = 20
-    exposed_share: float = 0.5
+    unoverlapped_packing_share: float = 0.5
     prefetched_stall_share: float = 0.125
     register_tile: RegisterTileCosts = field(default_factory=RegisterTileCosts)
     packing: PackingCosts = field(default_factory=PackingCosts)
     column_tail: ColumnTailCosts = field(default_factory=ColumnTailCosts)
     streaming: StreamingCosts = field(default_factory=StreamingCosts)
-    seed: int | None = None
+    decision_seed: int | None = None

@@ -10,25 +10,25 @@ class PackingLimits:
     """When operands are packed.
 
     Attributes:
-        unpacked_rows: Rows of A up to which B is never packed, whichever cache holds it.
-        unpacked_l2_miss_rows: Rows up to which a B that exceeds the second-level cache is read unpacked.
-        set_conflict_rows: Rows from which B is packed if its rows share few cache sets, in panels of several lines.
-        set_conflict_line_rows: The same in panels of one line.
-        set_conflict_k: Rows of B above which panels of several lines are packed then.
-        page_pitch_groups: Groups of rows of B up to which a pitch of whole pages does no harm.
-        a_share_of_l3: Part of the last-level cache that all of A, packed, may take: one in so many.
+        max_unpacked_rows: Rows of A up to which B is never packed, whichever cache holds it.
+        max_unpacked_l2_miss_rows: Rows up to which a B that exceeds the second-level cache is read unpacked.
+        min_set_conflict_rows: Rows from which B is packed if its rows share few cache sets, in panels of several lines.
+        min_set_conflict_line_rows: The same in panels of one line.
+        max_set_conflict_k: Rows of B above which panels of several lines are packed then.
+        max_page_pitch_groups: Groups of rows of B up to which a pitch of whole pages does no harm.
+        packed_a_l3_divisor: Part of the last-level cache that all of A, packed, may take: one in so many.
         max_a_packings: How often A is packed at most: reading a copy is faster than making one, whichever cache holds
             it.
         max_widening_uses: Uses of an operand up to which one converting instruction for each costs less than packing.
     """
 
-    unpacked_rows: int = 19
-    unpacked_l2_miss_rows: int = 128
-    set_conflict_rows: int = 128
-    set_conflict_line_rows: int = 96
-    set_conflict_k: int = 1024
-    page_pitch_groups: int = 64
-    a_share_of_l3: int = 4
+    max_unpacked_rows: int = 19
+    max_unpacked_l2_miss_rows: int = 128
+    min_set_conflict_rows: int = 128
+    min_set_conflict_line_rows: int = 96
+    max_set_conflict_k: int = 1024
+    max_page_pitch_groups: int = 64
+    packed_a_l3_divisor: int = 4
     max_a_packings: int = 2
     max_widening_uses: int = 2
 
@@ -99,19 +99,19 @@ class ElementwiseLimits:
     """Tiles of elementwise operations and reductions.
 
     Attributes:
-        registers_per_value: Most registers of each live value of an elementwise tile.
-        shared_leaves: Number of leaves equal in all rows from which on elementwise tiles have many rows, as a tile
+        max_registers_per_value: Most registers of each live value of an elementwise tile.
+        min_shared_leaves: Number of leaves equal in all rows from which on elementwise tiles have many rows, as a tile
             loads each of these leaves once.
         max_shared_rows: Most rows of such a tile.
-        sum_registers: Most registers of sums of a reduction.
-        masked_sum_registers: Most where each of them needs a mask.
+        max_sum_registers: Most registers of sums of a reduction.
+        max_masked_sum_registers: Most where each of them needs a mask.
     """
 
-    registers_per_value: int = 4
-    shared_leaves: int = 4
+    max_registers_per_value: int = 4
+    min_shared_leaves: int = 4
     max_shared_rows: int = 8
-    sum_registers: int = 8
-    masked_sum_registers: int = 4
+    max_sum_registers: int = 8
+    max_masked_sum_registers: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def _no_vector_form(_b: Builder, _acc: Value, _lhs: Value, _rhs: Value) -> Value
     raise NotImplementedError(msg)
 
 
-def swapped(emit: DotEmitter) -> DotEmitter:
+def with_swapped_operands(emit: DotEmitter) -> DotEmitter:
     """A dot product with its operands swapped, for signs that an instruction has in the other order only."""
     return partial(_emit_swapped, emit)
 
@@ -60,10 +60,11 @@ class Dot:
         width: Products added to one accumulator element (VNNI factor); 1 for outer products of a matrix unit.
         feature: The subtarget feature that provides it.
         cycles: Reciprocal throughput, in cycles, on a full register.
-        slower: A feature, and the cycles on processors with that feature, on which the instruction is slower.
+        slower_with: A feature, and the cycles on processors with that feature, on which the instruction is slower.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
-        temporaries: Registers that it needs besides those of its operands and the accumulator, or that it cannot use.
+        scratch_registers: Registers that it needs besides those of its operands and the accumulator, or that it cannot
+            use.
         widening_loads: Loads that widen the operands, if there are any; `emit` then multiplies and adds once for each
             of the `width` positions, on lanes of the accumulator's type.
     """
@@ -74,10 +75,10 @@ class Dot:
     width: int
     feature: str
     emit: DotEmitter = _no_vector_form
-    temporaries: int = 0
+    scratch_registers: int = 0
     widening_loads: WideningLoads | None = None
     cycles: float = 0.5
-    slower: tuple[str, float] | None = None
+    slower_with: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         if self.width not in (1, 2, 4, 8):
@@ -86,7 +87,7 @@ class Dot:
 
     def is_profitable(self, core: CoreModel) -> bool:
         """Whether it computes as many products a cycle as multiply-adds of converted operands, and reads less."""
-        return self.width / self.cycles >= core.products
+        return self.width / self.cycles >= core.fmas_per_cycle
 
     def is_profitable_in_place(self, core: CoreModel, rows: int) -> bool:
         """Whether it pays for `rows` rows times a right operand whose rows are interleaved for it.

@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Permutes:
+class PermuteInstructions:
     """Instructions that permute the elements of one register, or of two.
 
     Attributes:
         register_bytes: Bytes of a register.
         features: The feature that provides them, by the width of elements.
-        one: (builder, register, order, name) -> the register's elements in that order, a vector of indices as wide as
-            the elements.
-        two: (builder, first, second, order, name) -> elements of both registers.
-        pairs: Element types that `two` takes.
-        constraint: Constraint of inline assembly for such a register.
-        opaque: Widths of integers whose permutations are hidden from LLVM, which would split the instruction.
+        permute: (builder, register, order, name) -> the register's elements in that order, a vector of indices as wide
+            as the elements.
+        permute_two: (builder, first, second, order, name) -> elements of both registers.
+        permute_two_types: Element types that `permute_two` takes.
+        opaque_constraint: Constraint of inline assembly for such a register.
+        opaque_bits: Widths of integers whose permutations are hidden from LLVM, which would split the instruction.
     """
 
     register_bytes: int
     features: Mapping[int, str]
-    one: Callable[[Builder, Value, Value, str], Value]
-    two: Callable[[Builder, Value, Value, Value, str], Value]
-    pairs: tuple[Type, ...]
-    constraint: str
-    opaque: tuple[int, ...] = ()
+    permute: Callable[[Builder, Value, Value, str], Value]
+    permute_two: Callable[[Builder, Value, Value, Value, str], Value]
+    permute_two_types: tuple[Type, ...]
+    opaque_constraint: str
+    opaque_bits: tuple[int, ...] = ()
 
     def permutes(self, bits: int, features: Collection[str]) -> bool:
         """Whether a machine with these features, spelled with their plus, permutes elements of this width in bits."""
@@ -97,7 +97,7 @@ class VectorInstructions:
     has_rounding: bool = False
     has_minimum: bool = False
     masked_bits: tuple[int, ...] = ()
-    permutes: Permutes | None = None
+    permutes: PermuteInstructions | None = None
     functions: FloatInstructions | None = None
     estimates: FloatEstimates | None = None
     opaque_constraint: str = ""

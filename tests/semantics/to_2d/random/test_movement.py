@@ -69,7 +69,9 @@ def test_windows_are_reduced_in_several_passes(kind: str) -> None:
     generic = find_target("generic")
     small = replace(
         generic,
-        blocks=replace(generic.blocks, reductions=ReductionCosts(temporary_part_bytes=200, max_unrolled_window=3)),
+        block_costs=replace(
+            generic.block_costs, reductions=ReductionCosts(max_temporary_bytes=200, max_unrolled_window=3)
+        ),
     )
     for seed in range(1000, 1000 + EACH):
         check_stage_1(kind, seed, small)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.tools import require
-from tlx.cli.driver.arguments import RULES, Argument, Role, expanded, parse, quoted, rule_of, split, words_of
+from tlx.cli.driver.arguments import RULES, CommandArgument, Role, expanded, parse, quoted, rule_of, split, words_of
 
 
 def inputs(*words: str, cxx: bool = False) -> list[tuple[str, str]]:
@@ -60,7 +60,7 @@ def test_spellings(word: str, spelling: str, role: Role) -> None:
 
 
 def test_options_of_two_words_with_a_value_in_the_first() -> None:
-    assert parse(["-Xarch_host", "-O2", "a.c"])[0] == Argument(("-Xarch_host", "-O2"), Role.OTHER, "-O2")
+    assert parse(["-Xarch_host", "-O2", "a.c"])[0] == CommandArgument(("-Xarch_host", "-O2"), Role.OTHER, "-O2")
 
 
 def test_response_files(tmp_path: Path) -> None:

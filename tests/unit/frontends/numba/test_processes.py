@@ -166,7 +166,7 @@ assert (square(x) == x).all()
 
 def test_amx_programs_request_tiles_once() -> None:
     """The call of the constructor, which Numba would not run, stands before the first call."""
-    from tlx.frontends.numba.program import Lowering, Program
+    from tlx.frontends.numba.program import Lowering, NumbaProgram
     from tlx.graph import Graph
     from tlx.lower.options import Options
     from tlx.target.lookup import find_target
@@ -175,7 +175,7 @@ def test_amx_programs_request_tiles_once() -> None:
     x = g.parameter("x", (64, 64)).astype("bfloat16")
     g.output((x @ x).astype("float32"))
     lowering = Lowering(find_target("amx"), Options(), None)
-    program = Program("product", g.text(), "<graph>", g.name, [("ptr", "")] * 2, lowering)
+    program = NumbaProgram("product", g.text(), "<graph>", g.name, [("ptr", "")] * 2, lowering)
     assert "call void @tlx.start()" in program.lowered
     assert "@llvm.global_ctors" not in program.lowered
     tlx_llvm = require_module("tlx.llvm.codegen")

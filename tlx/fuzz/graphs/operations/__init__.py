@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from tlx.fuzz.graphs.drawing import Operation
+from tlx.fuzz.graphs.drawing import GraphOperation
 
 
 @cache
-def table() -> Mapping[str, Operation]:
+def table() -> Mapping[str, GraphOperation]:
     """All operations by name."""
     modules = [import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
     return {operation.name: operation for module in modules for operation in module.OPERATIONS}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, Operation
+from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, GraphOperation
 
 _TRIPS: Final = 4
 
@@ -62,6 +62,6 @@ def _graph_branch(g: Any, index: Any, x: Any, bodies: Any) -> Any:
 
 
 OPERATIONS: Final = (
-    Operation("loop", _draw_loop, _jax_loop, _graph_loop, weight=3),
-    Operation("branch", _draw_branch, _jax_branch, _graph_branch, weight=2),
+    GraphOperation("loop", _draw_loop, _jax_loop, _graph_loop, weight=3),
+    GraphOperation("branch", _draw_branch, _jax_branch, _graph_branch, weight=2),
 )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, Operation, in_graph, in_jax
+from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, GraphOperation, in_graph, in_jax
 from tlx.fuzz.graphs.program import FLOATS, INTEGERS
 
 _LARGEST_POWER: Final = 6
@@ -199,10 +199,12 @@ def _graph_convert(g: Any, x: Any, dtype: str) -> Any:
 
 
 OPERATIONS: Final = (
-    Operation("unary", _draw_unary, _jax_unary, _graph_unary, weight=3),
-    Operation("positive", _draw_positive, _jax_positive, lambda g, x, name: g.unary(name, g.unary("abs", x) + 0.5)),
-    Operation("moving", _draw_moving, _jax_moving, _graph_unary, is_exact=True, weight=2),
-    Operation(
+    GraphOperation("unary", _draw_unary, _jax_unary, _graph_unary, weight=3),
+    GraphOperation(
+        "positive", _draw_positive, _jax_positive, lambda g, x, name: g.unary(name, g.unary("abs", x) + 0.5)
+    ),
+    GraphOperation("moving", _draw_moving, _jax_moving, _graph_unary, is_exact=True, weight=2),
+    GraphOperation(
         "step",
         _draw_step,
         lambda j, x, name: getattr(j.np, _STEPS[name])(x),
@@ -210,41 +212,41 @@ OPERATIONS: Final = (
         is_exact=True,
         is_continuous=False,
     ),
-    Operation("erf", _draw_erf, in_jax("special.erf"), in_graph("erf")),
-    Operation(
+    GraphOperation("erf", _draw_erf, in_jax("special.erf"), in_graph("erf")),
+    GraphOperation(
         "activation",
         _draw_activation,
         lambda j, x, name: getattr(j.nn, name)(x),
         lambda g, x, name: getattr(g, name)(x),
     ),
-    Operation(
+    GraphOperation(
         "binary",
         _draw_binary,
         lambda j, x, y, name: getattr(j.np, _BINARY[name])(x, y),
         _graph_binary,
         weight=4,
     ),
-    Operation(
+    GraphOperation(
         "extreme",
         _draw_extreme,
         lambda j, x, y, name: getattr(j.np, name)(x, y),
         _graph_binary,
         is_exact=True,
     ),
-    Operation(
+    GraphOperation(
         "scaled",
         _draw_scaled,
         lambda j, x, scale, shift: x * scale + shift,
         lambda g, x, scale, shift: x * scale + shift,
     ),
-    Operation(
+    GraphOperation(
         "divide",
         _draw_divide,
         lambda j, x, y: x / (j.np.abs(y) + 0.5),
         lambda g, x, y: x / (g.unary("abs", y) + 0.5),
     ),
-    Operation("integers", _draw_integers, _jax_integers, _graph_binary, is_exact=True, weight=4),
-    Operation(
+    GraphOperation("integers", _draw_integers, _jax_integers, _graph_binary, is_exact=True, weight=4),
+    GraphOperation(
         "logical",
         _draw_logical,
         lambda j, x, y, name: getattr(j.np, _BITWISE[name])(x, y),
@@ -252,7 +254,7 @@ OPERATIONS: Final = (
         is_exact=True,
         weight=3,
     ),
-    Operation(
+    GraphOperation(
         "compare",
         _draw_compare,
         lambda j, x, y, relation: getattr(j.np, _RELATIONS[relation])(x, y),
@@ -261,13 +263,13 @@ OPERATIONS: Final = (
         is_continuous=False,
         weight=2,
     ),
-    Operation("where", _draw_where, in_jax("np.where"), in_graph("where"), is_exact=True, weight=5),
-    Operation(
+    GraphOperation("where", _draw_where, in_jax("np.where"), in_graph("where"), is_exact=True, weight=5),
+    GraphOperation(
         "clamp",
         _draw_clamp,
         lambda j, x, low, high: j.np.clip(x, low, high),
         lambda g, x, low, high: g.clamp(low, x, high),
         is_exact=True,
     ),
-    Operation("convert", _draw_convert, _jax_convert, _graph_convert, weight=2),
+    GraphOperation("convert", _draw_convert, _jax_convert, _graph_convert, weight=2),
 )

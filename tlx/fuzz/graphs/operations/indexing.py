@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, Operation, in_graph
+from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, GraphOperation, in_graph
 
 _COMBINE: Final = {"set": "scatter", "add": "scatter_add", "maximum": "scatter_max", "minimum": "scatter_min"}
 
@@ -146,17 +146,17 @@ def _jax_plain(j: Any, x: Any) -> Any:
 
 
 OPERATIONS: Final = (
-    Operation("take", _draw_take, _jax_take, in_graph("take"), is_exact=True, weight=2),
-    Operation("embedding", _draw_embedding, _jax_take, in_graph("take"), is_exact=True),
-    Operation("gather", _draw_gather, _jax_gather, in_graph("gather"), is_exact=True, weight=2),
-    Operation(
+    GraphOperation("take", _draw_take, _jax_take, in_graph("take"), is_exact=True, weight=2),
+    GraphOperation("embedding", _draw_embedding, _jax_take, in_graph("take"), is_exact=True),
+    GraphOperation("gather", _draw_gather, _jax_gather, in_graph("gather"), is_exact=True, weight=2),
+    GraphOperation(
         "scatter",
         _draw_scatter,
         _jax_scatter,
         lambda g, x, i, boxes, axes, combine: g.scatter(x, i, axes, boxes, combine),
         weight=2,
     ),
-    Operation(
+    GraphOperation(
         "dynamic_slice",
         _draw_dynamic_slice,
         lambda j, x, i, shape: j.lax.dynamic_slice(x, _starts(i), shape, allow_negative_indices=False),
@@ -164,7 +164,7 @@ OPERATIONS: Final = (
         is_exact=True,
         weight=2,
     ),
-    Operation(
+    GraphOperation(
         "dynamic_update",
         _draw_dynamic_update,
         lambda j, x, y, i: j.lax.dynamic_update_slice(x, y, _starts(i), allow_negative_indices=False),
@@ -172,21 +172,21 @@ OPERATIONS: Final = (
         is_exact=True,
         weight=2,
     ),
-    Operation(
+    GraphOperation(
         "one_hot",
         _draw_one_hot,
         lambda j, x, size, dtype: j.nn.one_hot(x, size, dtype=j.dtype(dtype)),
         _graph_one_hot,
         is_exact=True,
     ),
-    Operation(
+    GraphOperation(
         "sort",
         _draw_sort,
         lambda j, x, axis: j.np.sort(x, axis),
         lambda g, x, axis: g.sort(x, axis=axis)[0],
         is_exact=True,
     ),
-    Operation(
+    GraphOperation(
         "sort_pairs",
         _draw_sort_pairs,
         lambda j, x, y, axis, keys: tuple(
@@ -196,7 +196,7 @@ OPERATIONS: Final = (
         is_exact=True,
         is_continuous=False,
     ),
-    Operation(
+    GraphOperation(
         "argsort",
         _draw_argsort,
         lambda j, x, axis, descending: j.np.argsort(_jax_plain(j, x), axis, descending=descending).astype(j.np.int32),
@@ -204,7 +204,7 @@ OPERATIONS: Final = (
         is_exact=True,
         is_continuous=False,
     ),
-    Operation(
+    GraphOperation(
         "top_k",
         _draw_top_k,
         lambda j, x, k: tuple(j.lax.top_k(_jax_plain(j, x), k)),
@@ -212,7 +212,7 @@ OPERATIONS: Final = (
         is_exact=True,
         is_continuous=False,
     ),
-    Operation(
+    GraphOperation(
         "arg",
         _draw_along,
         lambda j, x, name, axis: getattr(j.np, name)(x, axis).astype(j.np.int32),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, Operation, in_graph, in_jax
+from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, GraphOperation, in_graph, in_jax
 
 _LAYOUTS: Final = (("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("NHWC", "OIHW", "NCHW"))
 
@@ -186,9 +186,9 @@ def _graph_attention(g: Any, x: Any, w: Any, *masks: Any, heads: int, causal: bo
 
 
 OPERATIONS: Final = (
-    Operation("matmul", _draw_matmul, in_jax("np.matmul"), in_graph("matmul"), weight=4),
-    Operation("linear", _draw_linear, _jax_linear, _graph_linear, weight=3),
-    Operation("dot_general", _draw_dot_general, in_jax("lax.dot_general"), _graph_dot_general, weight=2),
-    Operation("convolution", _draw_convolution, _jax_convolution, _graph_convolution, weight=4),
-    Operation("attention", _draw_attention, _jax_attention, _graph_attention, weight=3),
+    GraphOperation("matmul", _draw_matmul, in_jax("np.matmul"), in_graph("matmul"), weight=4),
+    GraphOperation("linear", _draw_linear, _jax_linear, _graph_linear, weight=3),
+    GraphOperation("dot_general", _draw_dot_general, in_jax("lax.dot_general"), _graph_dot_general, weight=2),
+    GraphOperation("convolution", _draw_convolution, _jax_convolution, _graph_convolution, weight=4),
+    GraphOperation("attention", _draw_attention, _jax_attention, _graph_attention, weight=3),
 )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, Operation, in_graph
+from tlx.fuzz.graphs.drawing import UNBOUNDED, DrawnOperation, GraphDraft, GraphOperation, in_graph
 from tlx.fuzz.graphs.program import Variable
 
 _EXTREMES: Final = ("max", "min")
@@ -180,38 +180,38 @@ def _graph_batch_norm(g: Any, x: Any, mean: Any, variance: Any, scale: Any, shif
 
 
 OPERATIONS: Final = (
-    Operation("sum", _draw_sum, _jax_sum, _graph_reduce, weight=3),
-    Operation(
+    GraphOperation("sum", _draw_sum, _jax_sum, _graph_reduce, weight=3),
+    GraphOperation(
         "product",
         _draw_product,
         lambda j, x, axes, keep: j.np.prod(x, axes, keepdims=keep),
         lambda g, x, axes, keep: g.reduce("product", x, axes, keep=keep),
     ),
-    Operation("greatest", _draw_extreme, _jax_reduce, _graph_reduce, is_exact=True, weight=2),
-    Operation("any", _draw_any, _jax_reduce, _graph_reduce, is_exact=True, weight=4),
-    Operation(
+    GraphOperation("greatest", _draw_extreme, _jax_reduce, _graph_reduce, is_exact=True, weight=2),
+    GraphOperation("any", _draw_any, _jax_reduce, _graph_reduce, is_exact=True, weight=4),
+    GraphOperation(
         "window",
         _draw_window,
         _jax_window,
         lambda g, x, name, window, strides, padding: g.reduce_window(name, x, window, strides, padding),
         weight=2,
     ),
-    Operation(
+    GraphOperation(
         "cumulative",
         _draw_cumulative,
         lambda j, x, name, axis, reverse: getattr(j.lax, _CUMULATIVE[name])(x, axis, reverse=reverse),
         lambda g, x, name, axis, reverse: g.cumulative(name, x, axis, reverse=reverse),
         weight=2,
     ),
-    Operation("softmax", _draw_softmax, _jax_softmax, in_graph("softmax"), weight=3),
-    Operation("log_sum", _draw_log_sum, _jax_log_sum, _graph_log_sum),
-    Operation(
+    GraphOperation("softmax", _draw_softmax, _jax_softmax, in_graph("softmax"), weight=3),
+    GraphOperation("log_sum", _draw_log_sum, _jax_log_sum, _graph_log_sum),
+    GraphOperation(
         "layer_norm",
         _draw_layer_norm,
         _jax_layer_norm,
         lambda g, x, scale, shift: g.layer_norm(x, scale, shift, epsilon=_EPSILON),
         weight=2,
     ),
-    Operation("rms_norm", _draw_rms_norm, _jax_rms_norm, _graph_rms_norm),
-    Operation("batch_norm", _draw_batch_norm, _jax_batch_norm, _graph_batch_norm, weight=2),
+    GraphOperation("rms_norm", _draw_rms_norm, _jax_rms_norm, _graph_rms_norm),
+    GraphOperation("batch_norm", _draw_batch_norm, _jax_batch_norm, _graph_batch_norm, weight=2),
 )

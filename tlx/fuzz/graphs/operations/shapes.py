@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, Operation, in_graph, in_jax
+from tlx.fuzz.graphs.drawing import DrawnOperation, GraphDraft, GraphOperation, in_graph, in_jax
 from tlx.fuzz.graphs.program import Variable
 
 
@@ -152,12 +152,14 @@ def _draw_iota(d: GraphDraft) -> DrawnOperation | None:
 
 
 OPERATIONS: Final = (
-    Operation("transpose", _draw_transpose, in_jax("np.transpose"), in_graph("transpose"), is_exact=True, weight=3),
-    Operation("reshape", _draw_reshape, in_jax("np.reshape"), in_graph("reshape"), is_exact=True, weight=2),
-    Operation("broadcast", _draw_broadcast, in_jax("np.broadcast_to"), in_graph("broadcast"), is_exact=True),
-    Operation("slice", _draw_slice, in_jax("lax.slice"), in_graph("slice"), is_exact=True, weight=3),
-    Operation("pad", _draw_pad, _jax_pad, in_graph("pad"), is_exact=True, weight=2),
-    Operation(
+    GraphOperation(
+        "transpose", _draw_transpose, in_jax("np.transpose"), in_graph("transpose"), is_exact=True, weight=3
+    ),
+    GraphOperation("reshape", _draw_reshape, in_jax("np.reshape"), in_graph("reshape"), is_exact=True, weight=2),
+    GraphOperation("broadcast", _draw_broadcast, in_jax("np.broadcast_to"), in_graph("broadcast"), is_exact=True),
+    GraphOperation("slice", _draw_slice, in_jax("lax.slice"), in_graph("slice"), is_exact=True, weight=3),
+    GraphOperation("pad", _draw_pad, _jax_pad, in_graph("pad"), is_exact=True, weight=2),
+    GraphOperation(
         "concatenate",
         _draw_concatenate,
         lambda j, *xs, axis: j.np.concatenate(xs, axis),
@@ -165,24 +167,24 @@ OPERATIONS: Final = (
         is_exact=True,
         weight=2,
     ),
-    Operation(
+    GraphOperation(
         "stack",
         _draw_stack,
         lambda j, *xs, axis: j.np.stack(xs, axis),
         lambda g, *xs, axis: g.stack(xs, axis),
         is_exact=True,
     ),
-    Operation("reverse", _draw_reverse, in_jax("np.flip"), in_graph("reverse"), is_exact=True),
-    Operation("roll", _draw_roll, in_jax("np.roll"), _graph_roll, is_exact=True),
-    Operation("triangle", _draw_triangle, in_jax("np.tril"), _graph_triangle, is_exact=True),
-    Operation(
+    GraphOperation("reverse", _draw_reverse, in_jax("np.flip"), in_graph("reverse"), is_exact=True),
+    GraphOperation("roll", _draw_roll, in_jax("np.roll"), _graph_roll, is_exact=True),
+    GraphOperation("triangle", _draw_triangle, in_jax("np.tril"), _graph_triangle, is_exact=True),
+    GraphOperation(
         "index",
         _draw_index,
         lambda j, x, axis, at: x[(slice(None),) * axis + (at,)],
         lambda g, x, axis, at: x[(slice(None),) * axis + (at,)],
         is_exact=True,
     ),
-    Operation(
+    GraphOperation(
         "iota",
         _draw_iota,
         lambda j, x, axis, dtype: j.lax.broadcasted_iota(j.dtype(dtype), x.shape, axis),

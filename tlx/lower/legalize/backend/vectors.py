@@ -19,6 +19,7 @@ from tlx.ir.values import int_elements
 from tlx.lower.legalize.elementwise import emit_elementwise, is_miscompiled, nan_operands, with_nan
 from tlx.lower.legalize.memory import load_whole, store_part
 from tlx.lower.operations import ElementwiseOp
+from tlx.target.instructions.compilers import LlvmBackend
 from tlx.target.target import Target
 
 _FEATURES: Final = re.compile(r'("target-features"="[^"]*)"')
@@ -38,7 +39,7 @@ def replace_operations(module: Module, functions: Iterable[Function], target: Ta
                     continue
                 if scalar_of(instruction.operands[0].type) in (BFLOAT, HALF):
                     continue  # LLVM computes them in float
-                is_replaced = is_miscompiled(target, operation, type_.element)
+                is_replaced = is_miscompiled(target.backend, operation, type_.element)
                 if not is_replaced and instruction.result not in numbers:
                     continue
                 b = Builder(module, function, block, block.instructions.index(instruction) + 1)
@@ -114,7 +115,7 @@ def split_widened(module: Module, target: Target) -> None:
     """
     for function in module.functions if target.backend.whole_register_bytes else ():
         for block in function.blocks:
-            for access in [i for i in block.instructions if _is_widened(i, target)]:
+            for access in [i for i in block.instructions if _is_widened(i, target.backend)]:
                 b = Builder(module, function, block, block.instructions.index(access))
                 b.span = access.span
                 type_ = access.type if access.opcode == "load" else access.operands[0].type
@@ -122,14 +123,14 @@ def split_widened(module: Module, target: Target) -> None:
                 align = min(access.align or bytes_of(type_.element), bytes_of(type_) // 2)
                 if access.opcode == "load":
                     address = b.retype(access.operands[0], type_.element)
-                    replace_uses(function, str(access.result), load_whole(b, target, address, type_, align))
+                    replace_uses(function, str(access.result), load_whole(b, target.backend, address, type_, align))
                 else:
                     register, pointer = access.operands
                     store_part(b, target, b.retype(pointer, type_.element), register, type_.count, align)
                 block.instructions.remove(access)
 
 
-def _is_widened(access: Instruction, target: Target) -> bool:
+def _is_widened(access: Instruction, backend: LlvmBackend) -> bool:
     if access.opcode not in ("load", "store") or not {"volatile", "atomic"}.isdisjoint(access.flags):
         return False
     type_ = access.type if access.opcode == "load" else access.operands[0].type
@@ -137,5 +138,5 @@ def _is_widened(access: Instruction, target: Target) -> bool:
         isinstance(type_, VectorType)
         and not type_.scalable
         and bits_of(type_.element) % 8 == 0
-        and bytes_of(type_) in target.backend.whole_register_bytes
+        and bytes_of(type_) in backend.whole_register_bytes
     )

@@ -82,7 +82,7 @@ def _is_plain(function: str) -> bool:
 
 
 def _replace(module: Module, target: Target, names: Container[str]) -> None:
-    library = _Library(module, target)
+    library = _LibraryFunctions(module, target)
     for function in list(module.functions):
         for block in function.blocks:
             for instruction in list(block.instructions):
@@ -108,7 +108,7 @@ def _library_function(instruction: Instruction, names: Container[str]) -> str:
 
 
 @dataclass(eq=False)
-class _Library:
+class _LibraryFunctions:
     """The functions that are called, which are defined when all uses are replaced."""
 
     module: Module

@@ -84,7 +84,7 @@ def _from_float(b: Builder, target: Target, register: Value, to: Type) -> Value:
         upper = b.binary("lshr", as_bits(b, register), _splat(register, I32, 16))
         return b.cast("trunc", upper, _like(register, I16))
     if to in _NARROW:
-        return float_to_narrow(b, target, register, to)
+        return float_to_narrow(b, target.narrow_floats, register, to)
     return register if to == FLOAT else convert_register(b, target, "fpext", register, FLOAT, to)
 
 

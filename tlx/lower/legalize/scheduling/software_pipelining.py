@@ -100,7 +100,7 @@ def pipeline_loads(module: Module, function: Function, blocks: Sequence[Block], 
 def _registers(loop: _CountedLoop, target: Target) -> int:
     """Registers for sums and operands: those that dot products can use, if the sums may be theirs."""
     element = str(scalar_of(loop.sums[0].type))
-    temporaries = (dot.temporaries for dot in target.usable_dots if dot.accumulator == element)
+    temporaries = (dot.scratch_registers for dot in target.usable_dots if dot.accumulator == element)
     return target.registers - max(temporaries, default=0)
 
 
@@ -184,7 +184,7 @@ def _merge_bitcasts(function: Function, block: Block) -> None:
 
 
 @dataclass(eq=False)
-class _Operand:
+class _LoadedRegister:
     """A register that is loaded in each iteration.
 
     Attributes:
@@ -197,7 +197,7 @@ class _Operand:
     last: int
 
 
-def _operands(loop: _CountedLoop) -> list[_Operand]:
+def _operands(loop: _CountedLoop) -> list[_LoadedRegister]:
     """The registers that are loaded for products, in the order of their first uses."""
     defined = {i.result: i for i in loop.block.instructions}
     loaded: set[str] = set()
@@ -206,7 +206,7 @@ def _operands(loop: _CountedLoop) -> list[_Operand]:
         is_load = instruction.opcode == "load" and all(_is_address(defined[name], loop, defined) for name in inside)
         if is_load or (instruction.opcode in _BROADCASTS and inside and loaded.issuperset(inside)):
             loaded.add(str(instruction.result))
-    operands: dict[str, _Operand] = {}
+    operands: dict[str, _LoadedRegister] = {}
     emitted = {i.result for i in [*loop.block.phis, *loop.products]}
     for number, product in enumerate(loop.products):
         pending = [product]
@@ -214,7 +214,7 @@ def _operands(loop: _CountedLoop) -> list[_Operand]:
             inside = [o.name for o in pending.pop().operands if isinstance(o, Local) and o.name in defined]
             for name in inside:
                 if name in loaded:
-                    operands.setdefault(name, _Operand(defined[name], number, number)).last = number
+                    operands.setdefault(name, _LoadedRegister(defined[name], number, number)).last = number
                 elif name not in emitted:
                     pending.append(defined[name])
     return list(operands.values())
@@ -228,7 +228,7 @@ def _is_address(instruction: Instruction, loop: _CountedLoop, defined: Mapping[s
     return instruction.opcode in _ADDRESSES and all(_is_address(i, loop, defined) for i in inside)
 
 
-def _spread(operands: Sequence[_Operand], products: int, ahead: int, registers: int) -> Sequence[int]:
+def _spread(operands: Sequence[_LoadedRegister], products: int, ahead: int, registers: int) -> Sequence[int]:
     """Numbers of the products that the loads of operands come before; negative ones are in the iteration before.
 
     They are evenly apart, and each is `ahead` products before the first use, or more. If no register is free then, the
@@ -262,7 +262,7 @@ class _LoadPositions:
     next_iteration: Mapping[int, list[Instruction]]
 
     @staticmethod
-    def of(operands: Sequence[_Operand], products: int, places: Sequence[int]) -> _LoadPositions | None:
+    def of(operands: Sequence[_LoadedRegister], products: int, places: Sequence[int]) -> _LoadPositions | None:
         """Positions by numbers of products; None if no operand is carried."""
         this_iteration: dict[int, list[Instruction]] = defaultdict(list)
         next_iteration: dict[int, list[Instruction]] = defaultdict(list)

@@ -68,7 +68,7 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
     vectors = [n for n, i in enumerate(others) if n >= start and _is_vector_code(i)]
     if len(vectors) < _LEAST_GAP * len(units):
         return
-    schedule = _Schedule(others, target.vector_bytes)
+    schedule = _InstructionOrder(others, target.vector_bytes)
     b.block, block.instructions = block, schedule.instructions
     schedule.advance(start)
     for number, unit in enumerate(units):
@@ -122,7 +122,7 @@ def _fills_register(type_: Type, size: int) -> bool:
     return isinstance(type_, VectorType) and type_.element in (FLOAT, I32) and 4 * type_.count == size
 
 
-class _Schedule:
+class _InstructionOrder:
     """A new order of a block's instructions, under construction.
 
     Attributes:

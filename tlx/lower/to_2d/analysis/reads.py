@@ -87,7 +87,7 @@ def find_reads(schedule: Schedule) -> Reads:
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class LoadSnapshot:
     """A copy of the memory that a load reads, made at the load.
 
     Attributes:
@@ -101,9 +101,9 @@ class Snapshot:
     count: int
 
 
-def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Snapshot]:
+def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, LoadSnapshot]:
     """The loads, by id, whose memory may change between the load and the last read of its value."""
-    snapshots: dict[int, Snapshot] = {}
+    snapshots: dict[int, LoadSnapshot] = {}
     for storage, positions in reads.items():
         load = storage.load
         if load is None:
@@ -118,7 +118,7 @@ def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Sn
         if writer is None:
             continue
         count = tensor.type.count if tensor is not None else _vector_type(load).count
-        snapshots[id(load)] = Snapshot(load, view, count)
+        snapshots[id(load)] = LoadSnapshot(load, view, count)
         size = size_text(count * bytes_of(view.element))
         message = f"copy of {size}, because '{quoted_instruction(writer)}' may change {storage.pointer}"
         remarks.add("missed", STAGE, message, load.span)

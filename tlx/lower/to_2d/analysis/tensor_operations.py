@@ -210,12 +210,12 @@ def is_large_shuffle(instruction: Instruction) -> bool:
     )
 
 
-def splat_value(value: Value, known: dict[str, Instruction]) -> Value | None:
+def splat_value(value: Value, definitions: dict[str, Instruction]) -> Value | None:
     """The scalar that is splat to a vector; None if elements may differ. Undefined elements count as zeros.
 
     Args:
         value: The vector.
-        known: The instruction that defines each name.
+        definitions: The instruction that defines each name.
     """
     type_ = value.type
     assert isinstance(type_, VectorType)
@@ -225,30 +225,30 @@ def splat_value(value: Value, known: dict[str, Instruction]) -> Value | None:
         return value.element
     if isinstance(value, Aggregate):
         return value.elements[0] if _all_equal(value.elements) else None
-    definition = known.get(value.name) if isinstance(value, Local) else None
-    return None if definition is None else _splat_scalar(definition, known)
+    definition = definitions.get(value.name) if isinstance(value, Local) else None
+    return None if definition is None else _splat_scalar(definition, definitions)
 
 
-def only_element(value: Value, known: dict[str, Instruction]) -> Value | None:
+def only_element(value: Value, definitions: dict[str, Instruction]) -> Value | None:
     """The scalar in a vector of one element, if it is an SSA value or a constant."""
-    definition = known.get(value.name) if isinstance(value, Local) else None
+    definition = definitions.get(value.name) if isinstance(value, Local) else None
     if definition is not None and definition.opcode == "insertelement":
         return definition.operands[1]
-    return splat_value(value, known)
+    return splat_value(value, definitions)
 
 
 def _all_equal(elements: Sequence[Value]) -> bool:
     return all(element == elements[0] for element in elements) and isinstance(elements[0], Constant)
 
 
-def _splat_scalar(instruction: Instruction, known: dict[str, Instruction]) -> Value | None:
+def _splat_scalar(instruction: Instruction, definitions: dict[str, Instruction]) -> Value | None:
     """The scalar of `shufflevector (insertelement undef, s, 0), undef, zeroinitializer`."""
     if instruction.opcode != "shufflevector" or not _is_zero_mask(instruction.operands[2]):
         return None
     source = instruction.operands[0]
     if not isinstance(source, Local):
-        return splat_value(source, known)
-    inserted = known.get(source.name)
+        return splat_value(source, definitions)
+    inserted = definitions.get(source.name)
     if inserted is None or inserted.opcode != "insertelement" or str(inserted.operands[2]) != "0":
         return None
     return inserted.operands[1]

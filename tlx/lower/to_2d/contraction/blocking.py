@@ -96,24 +96,24 @@ class Blocking:
         The block of the larger operand then stays in the cache while the other operand is read. Where blocks have the
         same size, the operand that is larger as a whole is read once, and the smaller one repeatedly.
         """
-        larger = max((LHS, RHS), key=lambda column: (self.block_bytes(column), self._whole_bytes(column)))
+        larger = max((LHS, RHS), key=lambda column: (self.block_bytes(column), self._read_bytes(column)))
         inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
         outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
         return [*self.batch, *outer, *inner]
 
-    def _whole_bytes(self, column: int) -> int:
+    def _read_bytes(self, column: int) -> int:
         """Bytes of an operand that all blocks of the result read."""
         loops = (*self.batch, *self.outer_m, *self.outer_n)
         return self.block_bytes(column) * math.prod(run.extent for run in loops if run.strides[column])
 
-    def sliced_operand(self, near: int) -> int | None:
-        """The operand that is copied slice by slice, so that the copy stays in `near` bytes of cache, or None."""
+    def sliced_operand(self, cache_bytes: int) -> int | None:
+        """The operand that is copied slice by slice, so that the copy stays in so many bytes of cache, or None."""
         larger = max((LHS, RHS), key=self.block_bytes)
         moving = [run for run in (*self.batch, *self.outer_m, *self.outer_n) if run.strides[larger]]
         if larger not in self.copied or self.groups is not None or any(len(run.dims) > 1 for run in moving):
             return None
         size = self.block_bytes(larger)
-        return larger if size <= near < size * math.prod(run.extent for run in moving) else None
+        return larger if size <= cache_bytes < size * math.prod(run.extent for run in moving) else None
 
     @property
     def is_transposed(self) -> bool:
@@ -189,7 +189,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
 
     All of a block is estimated for the unit that multiplies it.
     """
-    limit = limit if unit.costs.seed is None else math.inf
+    limit = limit if unit.costs.decision_seed is None else math.inf
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     if copies >= limit:
         return math.inf
@@ -203,13 +203,17 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     cycles = costs.call_cycles + terms * (
         between + unit.cycles(rows, columns, depth, blocking.group, blocking.packings)
     )
-    timing = unit.timing
+    timing = unit.matrix_costs
     if timing is not None and _crosses_lines(blocking, unit):
-        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.crossing_load
+        cycles += (
+            terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * timing.line_crossing_load_cycles
+        )
     if timing is not None and not _has_adjacent_rows(blocking, unit):
-        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load
+        cycles += (
+            terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * timing.scattered_load_cycles
+        )
     store = costs.transposed_store_cycles if blocking.is_transposed else costs.store_cycles
-    stored = (store + _crowded_store(blocking, unit)) * rows * vectors
+    stored = (store + _set_conflict_store_cycles(blocking, unit)) * rows * vectors
     cycles += _reduced_cycles(blocking, vectors, unit) if blocking.contraction.reduces else stored
     lhs = None if LHS in blocking.copied else block_loaded_as(LHS, blocking.m, blocking.k)
     if lhs is not None and not lhs[0]:
@@ -219,15 +223,15 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     rhs = None if RHS in blocking.copied else block_loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
         cycles += terms * depth * blocking.n.extent * costs.copies.transposed_element_cycles
-    if rhs is not None and rhs[0] and not unit.rows and _crowding(blocking, RHS, unit) > 1:
+    if rhs is not None and rhs[0] and not unit.rows and _set_conflict_factor(blocking, RHS, unit) > 1:
         cycles += costs.set_conflict_product_cycles * terms * depth * rows * vectors
     if blocking.blocks * products * cycles + copies >= limit:
         return math.inf
-    cycles += sum(_far_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
+    cycles += sum(_cache_miss_cycles(blocking, column, unit) for column in (LHS, RHS)) / products
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
-    cycles = multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
-    return randomized_cycles(costs.seed, cycles, blocking)
+    cycles = multiplied + _memory_cycles(blocking, multiplied if in_rows else 0, unit) + copies
+    return randomized_cycles(costs.decision_seed, cycles, blocking)
 
 
 def _has_adjacent_rows(blocking: Blocking, unit: ComputeUnit) -> bool:
@@ -251,7 +255,7 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     if bytes_of(lhs.element) == 1:
         registers += rows * -(-depth // unit.costs.register_bytes)
     cycles = blocking.blocks * blocking.sums * registers * unit.target.core.costs.packing.register_cycles
-    return randomized_cycles(unit.costs.seed, cycles, "packing", blocking)
+    return randomized_cycles(unit.costs.decision_seed, cycles, "packing", blocking)
 
 
 def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
@@ -262,10 +266,10 @@ def _crosses_lines(blocking: Blocking, unit: ComputeUnit) -> bool:
     steps = [
         run.strides[RHS] * rhs.vnni_group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.quasi_affine)
     ]
-    return any(step % unit.target.caches.line for step in steps)
+    return any(step % unit.target.caches.line_bytes for step in steps)
 
 
-def _outside_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) -> float:
+def _memory_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) -> float:
     """Approximate cycles to read operands, or their copies, that exceed the caches near the core.
 
     The left one is read once for each slice of the right one that fits there. The right one is prefetched where all of
@@ -277,7 +281,7 @@ def _outside_cycles(blocking: Blocking, overlapped: float, unit: ComputeUnit) ->
         unit: The unit that multiplies.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
-    near, memory = unit.costs.resident_bytes, unit.target.memory
+    near, memory = unit.costs.cached_operand_bytes, unit.target.memory
     read_lhs, read_rhs = ((1 + (column in blocking.copied)) / memory.bytes_per_cycle for column in (LHS, RHS))
     slices = -(-rhs // near)
     again = rhs if slices > 1 and blocking.sliced_operand(near) != RHS else 0
@@ -292,14 +296,14 @@ def _operand_bytes(blocking: Blocking, column: int) -> int:
     return (walk.elements if column in blocking.copied else min(walk.elements, walk.span)) * bytes_of(element)
 
 
-def _far_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
+def _cache_miss_cycles(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """Approximate cycles that a block waits for an operand that does not stay in the caches between blocks."""
     size = blocking.block_bytes(column)
-    stays = size * _crowding(blocking, column, unit) <= unit.costs.resident_bytes
+    stays = size * _set_conflict_factor(blocking, column, unit) <= unit.costs.cached_operand_bytes
     return 0 if stays or not blocking.is_reused(column) else size / unit.target.memory.bytes_per_cycle
 
 
-def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
+def _set_conflict_factor(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     """The factor by which a cache shrinks for an operand whose rows share cache sets."""
     if column in blocking.copied:
         return 1
@@ -307,10 +311,10 @@ def _crowding(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     size = bytes_of((blocking.contraction.lhs, blocking.contraction.rhs)[column].element)
     near, far = sorted(runs, key=lambda run: run.strides[column])
     step = far.strides[column] * size
-    return max(1, step / (near.extent * size)) if step % unit.target.caches.crowded_pitch == 0 else 1
+    return max(1, step / (near.extent * size)) if step % unit.target.caches.four_set_pitch == 0 else 1
 
 
-def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
+def _set_conflict_store_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache.
 
     The columns of a panel are written row tile by row tile: a line of each has to stay until it is full.
@@ -319,7 +323,7 @@ def _crowded_store(blocking: Blocking, unit: ComputeUnit) -> float:
         return 0
     caches = unit.target.caches
     pitch = blocking.n.strides[OUT] * bytes_of(blocking.contraction.out.element)
-    lines = caches.l1 // math.gcd(pitch, caches.l1_way)
+    lines = caches.l1 // math.gcd(pitch, caches.l1_way_bytes)
     panel = unit.target.registers // _PANEL_SHARE * unit.lanes
     return unit.costs.set_conflict_store_cycles if min(blocking.n.extent, panel) > lines else 0
 
@@ -356,7 +360,7 @@ def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
     dims, count, span = blocking.walks[column]
     if (column == LHS or blocking.groups is None) and _is_dense(dims):
         return math.inf
-    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.max_repeated_bytes:
+    if count > 2 * span and count * bytes_of(memory.element) > unit.costs.max_overlapping_copy_bytes:
         return math.inf
     if column == LHS or blocking.groups is None:
         return unit.costs.call_cycles + copy_cycles(dims, memory.element, unit.target, permutes=unit.permutes)

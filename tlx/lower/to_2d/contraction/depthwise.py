@@ -138,15 +138,15 @@ def depthwise_cycles(choice: DepthwiseBlocking, unit: ComputeUnit) -> float:
     vectors = choice.rows.extent * -(-choice.cols.extent // unit.lanes)
     costs = unit.costs.depthwise
     is_transposed = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
-    each = costs.product_cycles + (costs.transposed_cycles if is_transposed else 0)
-    each -= costs.split_load_cycles * _shared(choice)
+    each = costs.product_cycles + (costs.transposed_product_cycles if is_transposed else 0)
+    each -= costs.line_crossing_load_cycles * _overlap_share(choice)
     factors = choice.rows.extent * costs.factor_cycles if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
     cycles = blocks * (unit.costs.call_cycles + (vectors * each + factors) * len(choice.places))
-    return randomized_cycles(unit.costs.seed, cycles, choice)
+    return randomized_cycles(unit.costs.decision_seed, cycles, choice)
 
 
-def _shared(choice: DepthwiseBlocking) -> float:
+def _overlap_share(choice: DepthwiseBlocking) -> float:
     """The share of a row's input registers that the previous row reads, too; a tile of several rows loads them once."""
     places = {rhs for _, rhs in choice.places}
     step = choice.rows.strides[RHS] if choice.rows.extent > 1 else 0
@@ -176,7 +176,7 @@ def emit_depthwise(
         bases = {column: b.add(start, step) for column, start, step in zip(columns, starts, steps, strict=True)}
         rows, cols = choice.rows.extent, choice.cols.extent
         out = b.gep(c.out.element, c.out.pointer, bases[OUT], "out.ptr")
-        vector = _Sum(b, choice, element, bases).value()
+        vector = _DepthwiseSum(b, choice, element, bases).value()
         if epilogue is not None:
             leaves = [EpilogueOperand(bases[x], choice.rows.strides[x], choice.cols.strides[x]) for x in columns[3:]]
             vector = epilogue.emit(b, vector, rows, cols, leaves)
@@ -185,7 +185,7 @@ def emit_depthwise(
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _DepthwiseSum:
     """The tree of one block."""
 
     b: TensorBuilder

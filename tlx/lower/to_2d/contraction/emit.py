@@ -140,11 +140,9 @@ class OperandCopies:
         return OperandMemory(place.pointer, memory.element, groups.width, room, strip)
 
     def _allocate(self, column: int, count: int, reason: str) -> Storage:
-        """A buffer for the copy of an operand, whose name in remarks is the operation's."""
+        """A buffer for the copy of an operand, named as the operation names it."""
         c = self.blocking.contraction
-        element = (c.lhs, c.rhs)[column].element
-        self.context.remark_copy(self.op, element, count, c.names[column], reason)
-        return self.context.allocate(element, count, ("lhs", "rhs")[column])
+        return self.context.allocate_copy(self.op, (c.lhs, c.rhs)[column].element, count, c.names[column], reason)
 
     def _note(self, column: int, runs: Sequence[CollapsedDims], stride: int = 1) -> None:
         for run in reversed(runs):
@@ -227,7 +225,9 @@ def emit_contraction(
 
 def _sliced_operand(context: EmitContext, blocking: Blocking) -> int | None:
     """The operand that is copied slice by slice, if there is one; threads cannot share the buffer of a slice."""
-    return blocking.sliced_operand(context.target.blocks.resident_bytes) if context.threads == "none" else None
+    return (
+        blocking.sliced_operand(context.target.block_costs.cached_operand_bytes) if context.threads == "none" else None
+    )
 
 
 def _emit_reduced(

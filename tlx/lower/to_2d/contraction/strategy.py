@@ -195,13 +195,13 @@ def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Typ
     cycles = min((cycles for _, cycles in _blockings(target, strategy.contraction, element)), default=math.inf)
     if strategy.is_whole:
         return cycles
-    costs = target.blocks
-    is_near = strategy.count * bytes_of(element) <= costs.resident_bytes
-    each = costs.reductions.vector_cycles if is_near else costs.reductions.far_vector_cycles
+    costs = target.block_costs
+    is_near = strategy.count * bytes_of(element) <= costs.cached_operand_bytes
+    each = costs.reductions.vector_cycles if is_near else costs.reductions.cache_miss_vector_cycles
     results = math.prod(axis.extent for axis in strategy.axes)
     cycles += (
         costs.call_cycles
-        + strategy.count / sum_lanes(target, element) * each
+        + strategy.count / sum_lanes(target.vector_bytes, element) * each
         + results * costs.horizontal_reduction_cycles
     )
     return cycles if strategy.contraction.reduces else cycles * costs.unreduced_factor
@@ -365,12 +365,12 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
     """
     if whole.contraction.reduces or whole.sums > max_chained_products(whole, unit):
         return
-    for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_rows)):
+    for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_row_multiple)):
         size = whole.block_bytes(column)
-        if size <= unit.costs.resident_bytes or len(run.dims) > 1 or not whole.is_reused(column):
+        if size <= unit.costs.cached_operand_bytes or len(run.dims) > 1 or not whole.is_reused(column):
             continue
         sizes = [s for s in range(granule, run.extent, granule) if run.extent % s == 0]
-        near = [s for s in sizes if size * s // run.extent <= unit.costs.resident_bytes]
+        near = [s for s in sizes if size * s // run.extent <= unit.costs.cached_operand_bytes]
         if near:
             extent, strides = run.extent, run.strides
             inner = CollapsedDims((LoopDim(near[-1], strides),))

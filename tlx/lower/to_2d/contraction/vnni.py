@@ -406,7 +406,7 @@ class VnniRows:
         lines = max(len(gather.loads) for _, gather in self.gathers(registers[0], lanes * self.width))
         each = max(costs.copies.interleaved_store_cycles, costs.copies.interleaved_line_cycles * lines)
         cycles = rows / self.width * sum(register.count for register in registers) * each
-        return randomized_cycles(costs.seed, cycles, self, rows, columns)
+        return randomized_cycles(costs.decision_seed, cycles, self, rows, columns)
 
 
 @dataclass(frozen=True)

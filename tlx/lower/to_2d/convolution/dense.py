@@ -142,7 +142,9 @@ def choose_source(target: Target, problem: DenseConvolution) -> ConvolutionSourc
     wide = WideOperands.of(target, problem)
     if wide is not None:
         converted = wide.cycles(target) + best_layout(target, wide.estimated, FLOAT)[1]
-        if converted < target.blocks.convolutions.alternative_share * cycles_of_narrow_operands(target, problem, image):
+        if converted < target.block_costs.convolutions.max_alternative_share * cycles_of_narrow_operands(
+            target, problem, image
+        ):
             return ConvolutionSource(problem, wide=wide)
     edges = None if target.grid is not None else EdgeRegions.of(problem)  # a region would be launches of its own
     if edges is not None and _edges_cycles(target, edges) < cycles:
@@ -186,7 +188,7 @@ def _is_faster_by_vectors(target: Target, problem: DenseConvolution, image: Inpu
     best, _ = best_layout(target, other, element)
     return cycles_of_narrow_operands(
         target, other, best
-    ) < target.blocks.convolutions.alternative_share * cycles_of_narrow_operands(
+    ) < target.block_costs.convolutions.max_alternative_share * cycles_of_narrow_operands(
         target, problem, image, by_vectors=True
     )
 
@@ -245,13 +247,13 @@ class InputBlocks:
             image: The whole copy.
             element: Type of the sums.
         """
-        costs = context.target.blocks.convolutions
+        costs = context.target.block_costs.convolutions
         alone = context.threads == "none"  # threads cannot share the buffer of a block
-        if not alone or image.problem.contraction.reduces or _layout_bytes(image) <= costs.whole_input_bytes:
+        if not alone or image.problem.contraction.reduces or _layout_bytes(image) <= costs.max_whole_copy_bytes:
             return None
         whole = cls(image)
-        by_images = whole.of_images(costs.input_part_bytes)
-        candidates = [by_images.of_rows(context.target, costs.input_part_bytes), by_images]
+        by_images = whole.of_images(costs.max_partial_copy_bytes)
+        candidates = [by_images.of_rows(context.target, costs.max_partial_copy_bytes), by_images]
         for blocks in (c for c in candidates if c is not None and c is not whole):
             if _reads_in_place(context.target, blocks.image, element):
                 return blocks
@@ -385,7 +387,7 @@ def _reads_in_place(target: Target, image: InputLayout, element: Type) -> bool:
     choice, _ = best_blocking(target, contraction, element)
     if isinstance(choice, DepthwiseBlocking):
         return True
-    if choice.sliced_operand(target.blocks.resident_bytes) is not None:
+    if choice.sliced_operand(target.block_costs.cached_operand_bytes) is not None:
         return False
     return (LHS if choice.contraction.lhs == contraction.rhs else RHS) not in choice.copied
 
@@ -488,7 +490,7 @@ class WideOperands:
 
     def cycles(self, target: Target) -> float:
         """The estimated cycles of the copies, and of reading wider elements."""
-        return target.blocks.convolutions.widening_factor * (self.x.cycles(target) + self.w.cycles(target))
+        return target.block_costs.convolutions.widening_factor * (self.x.cycles(target) + self.w.cycles(target))
 
     @property
     def estimated(self) -> DenseConvolution:

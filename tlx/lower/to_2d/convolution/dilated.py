@@ -50,7 +50,7 @@ class DilatedInput:
         whole = TensorView.of(Storage(self.x.storage.pointer), self.type)
         windows, result = dilated.windows, replace(dilated.result, epilogue=None)
         _, cycles = best_layout(target, DenseConvolution(whole, dilated.w, windows, result), result.element)
-        zeroed = self.type.count * bytes_of(self.x.element) / target.blocks.convolutions.zeroed_bytes_per_cycle
+        zeroed = self.type.count * bytes_of(self.x.element) / target.block_costs.convolutions.zeroed_bytes_per_cycle
         return cycles + zeroed + copy_cycles(self.x.dims, self.x.element, target)
 
     def faster_phases(self, target: Target, dilated: TransposedConvolution) -> PhaseCopies | None:

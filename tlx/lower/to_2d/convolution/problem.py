@@ -292,7 +292,7 @@ def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
     size = bytes_of(problem.x.element)
     interleaved = unit.rows == 0 and size >= _WORD and problem.kernel_positions <= MOST_INTERLEAVED_SUMS
     crowded = problem.w.dims[1].extent * size % unit.costs.convolutions.set_conflict_pitch_bytes == 0
-    return unit.target.caches.line // size if interleaved and crowded else 0
+    return unit.target.caches.line_bytes // size if interleaved and crowded else 0
 
 
 @dataclass(frozen=True)
@@ -376,7 +376,7 @@ class _Interleaved(InputLayout):
         images, channels, *outer, row = self.problem.x.dims
         rows = channels.extent * self.problem.regions.count * math.prod(dim.extent for dim in (images, *outer))
         columns = StridedDim(-(-row.extent // self.problem.regions.period), row.stride * self.problem.regions.period)
-        return self._groups.cycles(rows, [columns], self.lanes, target.blocks)
+        return self._groups.cycles(rows, [columns], self.lanes, target.block_costs)
 
     @property
     def _groups(self) -> VnniRows:
@@ -540,7 +540,7 @@ class _SplitRegions(InputLayout):
         """The estimated cycles to make the copy."""
         size = math.prod(self.extents) * bytes_of(self.problem.x.element)
         is_last = self.problem.channels > 0 and self.problem.x.dims[1].stride == 1
-        return super().cycles(target) + size * is_last * target.blocks.convolutions.split_byte_cycles
+        return super().cycles(target) + size * is_last * target.block_costs.convolutions.channels_first_byte_cycles
 
     @property
     def _columns(self) -> int:

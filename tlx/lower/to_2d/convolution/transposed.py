@@ -302,7 +302,7 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
     """The copies with which phases are fastest; None if there are too many phases."""
     if len(dilated.phases) > _MAX_PHASES:
         return None
-    costs = target.blocks
+    costs = target.block_costs
     full = [phase for phase in dilated.phases if all(p.kernel_positions for p in phase)]
     count = math.prod(dim.extent for dim in dilated.result.target.dims)
     around = costs.call_cycles * len(dilated.phases) + (

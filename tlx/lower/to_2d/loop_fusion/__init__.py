@@ -66,7 +66,7 @@ def _find(facts: Facts, bodies: AbstractSet[str], searched: set[str], remarks: R
     """
     ops = facts.tensors.ops
     has_products = any(op.intrinsic.name in PRODUCTS for op in ops)
-    limit = facts.target.blocks.loop_fusion.cache_share * facts.target.caches.l2
+    limit = facts.target.block_costs.loop_fusion.min_intermediate_caches * facts.target.caches.l2
     is_large = any(op.result is not None and tensor_bytes(op.result) > limit for op in ops)
     if not has_products or not (is_large or bodies):
         return []
@@ -77,10 +77,10 @@ def _find(facts: Facts, bodies: AbstractSet[str], searched: set[str], remarks: R
         if block.name in searched:
             continue
         operations = BlockOperations(facts, groups, live, block.name)
-        loops = find_loops(operations, facts.target, remarks, nested=block.name in bodies)
+        loops = find_loops(operations, remarks, is_nested=block.name in bodies)
         made = len(found)
         for loop in loops:
-            found += [loop] if all(map(loop.is_apart_from, found)) else []
+            found += [loop] if all(map(loop.is_disjoint_from, found)) else []
         if len(found) == made:
             searched.add(block.name)
         found[made:] = sorted(found[made:], key=lambda loop: loop.placement.range)

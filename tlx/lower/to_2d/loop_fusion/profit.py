@@ -21,7 +21,6 @@ from tlx.lower.to_2d.loop_fusion.groups import BlockOperations, LoopGroup
 from tlx.lower.to_2d.loop_fusion.legality import LoopPlacement, Obstacle
 from tlx.lower.to_2d.loop_fusion.splits import Split
 from tlx.target.costs.blocks import LoopFusionLimits
-from tlx.target.target import Target
 
 _LIVE_AT_ONCE: Final = 2
 """Results of a group that are in memory at the same time: the operand and the result of an operation."""
@@ -51,7 +50,7 @@ class FusedLoop:
         """The parts in which the loop computes the result of an operation."""
         return self.group.split_of(op).coarsened(self.factor)
 
-    def is_apart_from(self, other: FusedLoop) -> bool:
+    def is_disjoint_from(self, other: FusedLoop) -> bool:
         """Whether two loops share no instruction, none between theirs, and no memory at their boundaries."""
         blocks = [loop.group.block.name for loop in (self, other)]
         (start, end), (first, last) = self.placement.range, other.placement.range
@@ -61,18 +60,17 @@ class FusedLoop:
         return not (here & there or here & other.group.splits.keys() or there & self.group.splits.keys())
 
 
-def find_loops(block: BlockOperations, target: Target, remarks: Remarks, *, nested: bool) -> list[FusedLoop]:
+def find_loops(block: BlockOperations, remarks: Remarks, *, is_nested: bool) -> list[FusedLoop]:
     """The loops that pay, the best one first; they may have operations in common.
 
     Args:
         block: The operations.
-        target: The machine.
         remarks: Receives what keeps operations out of loops.
-        nested: Whether the block is the body of such a loop.
+        is_nested: Whether the block is the body of such a loop.
     """
-    caches = target.caches
-    shared = target.blocks.loop_fusion.cache_share * (caches.l1 if nested else caches.l2)
-    search = _Search(block, _Limits(target.blocks.loop_fusion, shared, caches.l2), remarks)
+    caches, limits = block.facts.target.caches, block.facts.target.block_costs.loop_fusion
+    shared = limits.min_intermediate_caches * (caches.l1 if is_nested else caches.l2)
+    search = _LoopSearch(block, _ProfitLimits(limits, shared, caches.l2), remarks)
     return sorted(search.loops(), key=_rank)
 
 
@@ -86,7 +84,7 @@ def _rank(loop: FusedLoop) -> tuple[bool, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _ProfitLimits:
     """When a loop pays.
 
     Attributes:
@@ -113,7 +111,7 @@ def _splits(block: BlockOperations, root: TensorOp) -> Iterable[Split]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _LoopSearch:
     """The search for loops in a block.
 
     Attributes:
@@ -124,7 +122,7 @@ class _Search:
     """
 
     block: BlockOperations
-    limits: _Limits
+    limits: _ProfitLimits
     remarks: Remarks
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
@@ -154,7 +152,7 @@ class _Search:
         Products that would read an operand again for each part only join where no loop pays without them: a loop over
         the heads of attention stays apart from the projections, whose columns are heads, too.
         """
-        for whole in (0, self.limits.fusion.max_operand_share * self.limits.cache):
+        for whole in (0, self.limits.fusion.max_whole_operand_l2s * self.limits.cache):
             loop = self._with_limit(root, split, whole)
             if loop is not None:
                 yield loop
@@ -178,19 +176,25 @@ class _Search:
         return None
 
 
-def _best_factor(group: LoopGroup, limits: _Limits) -> int | None:
+def _best_factor(group: LoopGroup, limits: _ProfitLimits) -> int | None:
     """How many parts an iteration computes; None if the loop does not pay."""
     fusion, largest = limits.fusion, group.internal[0]
     if not group.whole_bytes:
         return 1 if largest // group.parts >= fusion.min_part_bytes else None
     most_trips = (
-        sum(group.internal) // group.whole_bytes // fusion.min_bytes_saved if fusion.min_bytes_saved else group.parts
+        sum(group.internal) // group.whole_bytes // fusion.min_saved_per_reread_byte
+        if fusion.min_saved_per_reread_byte
+        else group.parts
     )
     least = max(fusion.min_rows, -(-group.parts // most_trips)) if most_trips else group.parts
     factors = [factor for factor in range(least, group.parts // 2 + 1) if group.parts % factor == 0]
-    if factors and fusion.seed is not None:
-        return factors[fusion.seed // 2 % len(factors)]
-    if not factors or largest <= fusion.min_result_share * limits.cache or group.largest_output > largest // 2:
+    if factors and fusion.decision_seed is not None:
+        return factors[fusion.decision_seed // 2 % len(factors)]
+    if (
+        not factors
+        or largest <= fusion.min_whole_operand_result_l2s * limits.cache
+        or group.largest_output > largest // 2
+    ):
         return None
     fitting = [factor for factor in factors if _working_set(group, factor) <= limits.cache]
     return fitting[-1] if fitting else factors[0]

@@ -420,30 +420,32 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, 
         target: The machine.
         permutes: Whether one instruction permutes them in a register.
     """
-    return randomized_cycles(target.blocks.seed, _copy_cycles(dims, element, target, permutes=permutes), dims, element)
+    return randomized_cycles(
+        target.block_costs.decision_seed, _copy_cycles(dims, element, target, permutes=permutes), dims, element
+    )
 
 
 def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, *, permutes: bool) -> float:
-    costs = target.blocks
+    costs = target.block_costs
     walks: list[LoopDim] = []
     count = 1
     for extent, stride in reversed(dims):
         walks.append(LoopDim(extent, (stride, count)))
         count *= extent
     size = count * bytes_of(element)
-    far = 0 if size <= costs.resident_bytes else size / target.memory.bytes_per_cycle  # stores overlap
+    far = 0 if size <= costs.cached_operand_bytes else size / target.memory.bytes_per_cycle  # stores overlap
     ordered = ordered_by_stride(walks)
     second = next((walk[0] for walk in ordered if is_stride2_copy(walk)), None)
     if permutes and second is not None and bytes_of(element) >= _WIDE:
         lines = math.ceil(second * bytes_of(element) / costs.register_bytes)
         read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
         copies = costs.copies
-        written = size * copies.stride2_written_byte_cycles if size > costs.resident_bytes else 0
+        written = size * copies.stride2_written_byte_cycles if size > costs.cached_operand_bytes else 0
         each = copies.stride2_row_cycles + lines * copies.stride2_register_cycles
         return read * copies.stride2_read_byte_cycles + written + count / second * each
     if permutes and any(_is_deinterleaved(walk, ordered) for walk in ordered):
         return far + size / costs.register_bytes * costs.copies.deinterleaved_register_cycles
-    return far + _near_cycles(ordered, count, bytes_of(element), costs)
+    return far + _cached_copy_cycles(ordered, count, bytes_of(element), costs)
 
 
 def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
@@ -452,7 +454,7 @@ def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
     return target == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in walks if s == 1 < t)
 
 
-def _near_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
+def _cached_copy_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
     """Cycles of a copy of `count` elements of this size that are in the caches."""
     row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
     if row is not None:

@@ -127,21 +127,21 @@ def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Valu
     return {name: list(values.values()) for name, values in incoming.items()}
 
 
-def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
+def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> list[_PhiCopy]:
     """The copies of one edge to a block with phis."""
-    copies: list[_Copy] = []
+    copies: list[_PhiCopy] = []
     for phi, value in values:
         root = operands.facts.vectors.root(value)
         target = operands.storage_of(phi.value)
         if operands.facts.vectors.kind(root) == "register":
-            copies.append(_Copy(target, value, _source(operands, value)))
+            copies.append(_PhiCopy(target, value, _source(operands, value)))
         elif not is_undefined(root) and (isinstance(root, Keyword) or operands.storage_of(root) is not target):
-            copies.append(_Copy(target, root, _source(operands, root)))
+            copies.append(_PhiCopy(target, root, _source(operands, root)))
     return copies
 
 
 @dataclass
-class _Copy:
+class _PhiCopy:
     """A copy of `value` to `target` on an edge; `source` is its memory, None for registers and constants."""
 
     target: Storage
@@ -154,7 +154,7 @@ def _source(operands: OperandViews, value: Value) -> Storage | None:
 
 
 def _emit_copies(
-    operands: OperandViews, allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copies: list[_Copy]
+    operands: OperandViews, allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copies: list[_PhiCopy]
 ) -> None:
     """Emit parallel copies in an order in which no copy overwrites the source of a later one."""
     readers = Counter(copy.source for copy in copies if copy.source is not None)
@@ -176,7 +176,7 @@ def _emit_copies(
                 heappush(free, writer_of[freed])
 
 
-def _save_source(allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copy: _Copy) -> Storage:
+def _save_source(allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copy: _PhiCopy) -> Storage:
     type_ = copy.value.type
     assert isinstance(type_, VectorType)
     assert copy.source is not None
@@ -185,7 +185,7 @@ def _save_source(allocate: Callable[[Type, int, str], Storage], b: TensorBuilder
     return place
 
 
-def _emit_copy(operands: OperandViews, b: TensorBuilder, copy: _Copy) -> None:
+def _emit_copy(operands: OperandViews, b: TensorBuilder, copy: _PhiCopy) -> None:
     target = copy.target
     if copy.source is not None:
         copy_bytes(b, copy.source.pointer, target.pointer, _bytes(target))

@@ -37,7 +37,7 @@ class OperandLines:
     def __init__(self, kernel: GridKernel, view: MatrixView, number: int, count: int, warps: int) -> None:
         self.kernel, self.view, self.pointer, self.count = kernel, view, kernel.pointers[number], count
         self.alignment = min(CHUNK, kernel.iterations.alignments[number])
-        b, threads = kernel.b, warps * kernel.grid.warp
+        b, threads = kernel.b, warps * kernel.grid.warp_threads
         self.boxes = boxes_of(view.cols)
         self.line, self.chunk = kernel.divided(kernel.thread, LINE_CHUNKS)
         self.step = threads // LINE_CHUNKS
@@ -93,7 +93,7 @@ class FragmentOffsets:
 
     def __init__(self, kernel: GridKernel, *, lines_first: bool) -> None:
         b = kernel.b
-        _, lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        _, lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
         low, second, third = (
             b.binary("and", b.binary("lshr", lane, const_int(I32, shift)), const_int(I32, mask))
             for shift, mask in ((0, 7), (3, 1), (4, 1))

@@ -62,7 +62,7 @@ def attention_grid_kernel(
     pointers = [*(view.element for view in views), *leaves]
     kernel = GridKernel(module, grid, name, pointers, scalars, iterations, -(-problem.scores.m // plan.rows))
     _AttentionKernel(kernel, plan).emit()
-    return kernel.finish(plan.warps * grid.warp, plan.shared, plan.resident(grid))
+    return kernel.finish(plan.warps * grid.warp_threads, plan.shared, plan.resident(grid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _AttentionKernel:
         self.keys = OperandLines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
         self.values = OperandLines(kernel, product.b, 3, plan.positions, plan.warps)
         self.left, self.right = FragmentOffsets(kernel, lines_first=True), FragmentOffsets(kernel, lines_first=False)
-        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
         group, quad = kernel.divided(self.lane, 4)
         self.warp_line = b.mul(warp, plan.fragments * ROWS)
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
@@ -352,12 +352,12 @@ class _AttentionKernel:
 
     # Softmax ---------------------------------------------------------------------------------------------------
 
-    def _over_row(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
+    def _combined_over_row(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
         """A value combined over the four threads that share a row."""
         b = self.b
         for distance in (1, 2):
             lane = b.binary("xor", self.lane, const_int(I32, distance))
-            word = self.operations.shuffle(b, b.cast("bitcast", value, I32), lane, self.kernel.grid.warp)
+            word = self.operations.shuffle(b, b.cast("bitcast", value, I32), lane, self.kernel.grid.warp_threads)
             value = combine(value, b.cast("bitcast", word, FLOAT))
         return value
 
@@ -372,13 +372,13 @@ class _AttentionKernel:
 
     def _totals(self, rows: _SoftmaxState) -> list[Value]:
         """The sums of whole rows."""
-        return [self._over_row(self._added, total) for total in rows.totals]
+        return [self._combined_over_row(self._added, total) for total in rows.totals]
 
     def _new_largest(self, scores: list[list[Value]], rows: _SoftmaxState) -> list[Value]:
         """The maxima of the rows with a tile."""
         result: list[Value] = []
         for line, before in zip(scores, rows.maxima, strict=True):
-            result.append(self._larger(before, self._over_row(self._larger, self._tree(self._larger, line))))
+            result.append(self._larger(before, self._combined_over_row(self._larger, self._tree(self._larger, line))))
         return result
 
     def _tree(self, combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:

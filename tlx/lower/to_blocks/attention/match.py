@@ -72,7 +72,7 @@ class AttentionSearch:
         start = 0
         while start < len(matches):
             trees = matches[start : start + _TREES]
-            found = self._found(trees)
+            found = self._matched(trees)
             result.append(found or matches[start])
             start += _TREES if found is not None else 1
         return result
@@ -89,7 +89,7 @@ class AttentionSearch:
             for name in names
         )
 
-    def _found(self, trees: Sequence[Match]) -> Match | None:
+    def _matched(self, trees: Sequence[Match]) -> Match | None:
         """The trees as one, if they are attention."""
         if len(trees) < _TREES:
             return None

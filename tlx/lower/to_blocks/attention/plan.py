@@ -22,7 +22,7 @@ On an H200, 16 heads of 4096 rows: of 64 elements 416 and 329 TFLOP/s, of 128 el
 _GROUPS: Final = 2
 """Groups of a block, a power of two."""
 _REGISTERS: Final = 65536
-_OTHERS: Final = 32
+_OTHER_REGISTERS: Final = 32
 """Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
 _LONGEST: Final = 256
 """Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
@@ -53,7 +53,9 @@ def has_attention_kernel(grid: GridUnit, problem: Attention) -> bool:
     fits = all(view.is_row_major and view.row_stride % PER_CHUNK == 0 for view in lines)
     fits &= all(view.cols % PER_CHUNK == 0 and view.cols <= _LONGEST for view in lines)
     return (
-        fits and unit_of(grid, problem) is not None and AttentionPlan.of(grid, problem, 1).shared <= grid.shared_bytes
+        fits
+        and unit_of(grid, problem) is not None
+        and AttentionPlan.of(grid, problem, 1).shared <= grid.max_shared_bytes
     )
 
 
@@ -93,7 +95,7 @@ class AttentionPlan:
             plans = [cls(problem, 1, n * _GROUP, positions, group) for n in range(_GROUPS, 0, -1)]
         else:
             plans = [cls(problem, n, _GROUP, _POSITIONS, None) for n in ((2, 1) if is_narrow else (1,))]
-        plans = [plan for plan in plans if plan.shared <= grid.shared_bytes] or plans[-1:]
+        plans = [plan for plan in plans if plan.shared <= grid.max_shared_bytes] or plans[-1:]
         busy = grid.multiprocessors
         return next((plan for plan in plans if -(-problem.scores.m // plan.rows) * iterations >= busy), plans[-1])
 
@@ -107,8 +109,8 @@ class AttentionPlan:
         steps, outputs = (-(-size // DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
         held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
         held += 4 * steps if self.group is not None else 0
-        by_registers = _REGISTERS // (self.warps * grid.warp * min(held + _OTHERS, 255))
-        return max(1, min(2, by_registers, grid.shared_bytes // self.shared))
+        by_registers = _REGISTERS // (self.warps * grid.warp_threads * min(held + _OTHER_REGISTERS, 255))
+        return max(1, min(2, by_registers, grid.max_shared_bytes // self.shared))
 
     @property
     def query_bytes(self) -> int:

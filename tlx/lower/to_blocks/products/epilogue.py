@@ -267,7 +267,7 @@ class Epilogue:
         store_vector(self.b, result, to, result.type.count * bytes_of(part.element))
 
     def _wait_for_warp(self) -> None:
-        self.kernel.grid.operations.subgroup_barrier(self.b, self.kernel.grid.warp)
+        self.kernel.grid.operations.subgroup_barrier(self.b, self.kernel.grid.warp_threads)
 
     def _nearest(self, at: tuple[Value, Value], count: int) -> tuple[Value, Value]:
         """The row and column of adjacent elements, or of the nearest ones inside of C, whose operands can be loaded."""
@@ -284,7 +284,7 @@ class Epilogue:
         lines, length = part.rows, part.cols // columns
         if not by_rows:
             lines, length = length, lines
-        width = min(length, kernel.grid.warp)  # a thread's places in a line are the same in all lines
+        width = min(length, kernel.grid.warp_threads)  # a thread's places in a line are the same in all lines
 
         def body(number: Value) -> None:
             line, first = kernel.divided(number, width)
@@ -296,7 +296,7 @@ class Epilogue:
                     loaded = b.load(VectorType(columns, part.element), address, columns * bytes_of(part.element))
                     self._store(at, loaded)
 
-        kernel.for_each(lines * width, kernel.grid.warp, body, thread=memory.lane)
+        kernel.for_each(lines * width, kernel.grid.warp_threads, body, thread=memory.lane)
 
     @contextmanager
     def _if_inside(self, at: tuple[Value, Value]) -> Generator[None]:

@@ -51,7 +51,7 @@ class GroupSums(StagedSums):
         super().__init__(kernel, tile)
         self.product = product
         warps = product.rows // self.rows
-        self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp)
+        self.group, _ = kernel.divided(kernel.thread, warps * kernel.grid.warp_threads)
 
     def before_barrier(self) -> None:
         """Make what was copied visible to products."""
@@ -100,7 +100,7 @@ class MappedOperands:
         cls, grid: GridUnit, merged: MergedProduct, shape: BlockShape, in_workspace: dict[int, int]
     ) -> MappedOperands | None:
         """The maps, unless the machine has none, or they cannot describe the operands."""
-        copies, gemm = grid.copies, merged.gemm
+        copies, gemm = grid.tensor_copies, merged.gemm
         if copies is None or len(terms_of(gemm)) > 1:
             return None
         found = [_mapped(copies, merged, shape, number, in_workspace.get(number)) for number in (1, 2)]
@@ -286,7 +286,7 @@ class MappedGroupSums(GroupSums):
     ) -> list[Value]:
         """Multiply all stages of a tile, and use its sums."""
         b, product, (slot, parity) = self.b, self.product, carried
-        per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
+        per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp_threads
         carry = [slot, parity, slot, *[zero(self.accumulator)] * per_warp]
         with b.loop(0, self.positions.stages, carry=carry, name="stage") as loop:
             slot, parity, before, *acc = loop.carried

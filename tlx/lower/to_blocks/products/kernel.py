@@ -71,7 +71,7 @@ def product_grid_kernels(
     unit = unit_of(grid, gemm)
     copies: list[_TransposedOperand] = []
     for is_lhs in (True, False):
-        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, grid.warp, is_lhs=is_lhs)
+        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, grid.warp_threads, is_lhs=is_lhs)
         if copy is not None:
             copies.append(copy)
             gemm, iterations = copy.gemm, copy.iterations
@@ -140,7 +140,7 @@ class _ProductKernels:
 
     def __post_init__(self) -> None:
         shape, self.accumulator = self.plan.shape, gemm_accumulator_type(self.merged.gemm)
-        self.threads = shape.warps * (self.grid.warp if self.plan.product is not None else 1)
+        self.threads = shape.warps * (self.grid.warp_threads if self.plan.product is not None else 1)
         self.partial = MatrixView(self.accumulator, shape.rows, shape.columns, shape.columns, 1)
         self.tile_bytes = self.plan.tile * bytes_of(self.accumulator)
         self.mapped: MappedOperands | None = None
@@ -176,7 +176,7 @@ class _ProductKernels:
         kernel = self._new(name, iterations.with_workspace(1, copy.bytes), blocks)
         to = kernel.b.gep(I8, kernel.pointers[-1], self.offsets[copy.number])
         copy.transposition.emit(kernel, kernel.pointers[copy.number], to)
-        return kernel.finish(self.grid.threads, 0, 1, workspace)
+        return kernel.finish(self.grid.block_threads, 0, 1, workspace)
 
     def _sums_kernel(self, name: str, iterations: Iterations) -> GridKernel:
         """A kernel that computes sums of tiles."""
@@ -211,7 +211,7 @@ class _ProductKernels:
         return min(kernel.all_tiles, at_once * self.grid.multiprocessors)
 
     def _finished(self, kernel: GridKernel, workspace: int) -> GridFacts:
-        threads, resident = block_threads(self.grid, self.plan), self.plan.shape.resident
+        threads, resident = block_threads(self.grid, self.plan), self.plan.shape.min_resident_blocks
         return kernel.finish(threads, self._shared, resident, workspace, self._blocks(kernel))
 
     def _emit_sums(self, kernel: GridKernel, positions: KPositions, use: Callable[[ThreadSums], None]) -> None:

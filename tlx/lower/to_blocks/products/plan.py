@@ -1,6 +1,6 @@
 """How a product is computed: the tile of a block, the unit that multiplies, and how many blocks share K.
 
-The fastest of the tiles that fit into shared memory is chosen, by the costs of the grid (`GridCosts`).
+The fastest of the tiles that fit into shared memory is chosen, by the costs of the grid (`MultiprocessorCosts`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]
             for plan in plans
             if MappedOperands.of(grid, product, plan.shape, places) is not None
         ]
-    plans = [plan for plan in plans if shared_bytes(plan, gemm, accumulator) <= grid.shared_bytes]
+    plans = [plan for plan in plans if shared_bytes(plan, gemm, accumulator) <= grid.max_shared_bytes]
     candidates = [_with_splits(grid, plan, splits, gemm) for plan in plans for splits in _splits(plan, gemm)]
     return min(candidates, key=lambda plan: _cycles(grid, plan, product))
 
@@ -118,7 +118,7 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     """The time of the kernels, if each multiprocessor runs its blocks one after the other, but starts some at once."""
     gemm, shape, costs = product.gemm, plan.shape, grid.costs
     size = bytes_of(gemm.a.element)
-    copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes
+    copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes_per_cycle
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
     stages = _stages(plan, gemm) // plan.splits
     stage = max(copied, multiplied) + _overlap(plan, stages) * min(copied, multiplied)
@@ -127,26 +127,26 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     started = -(-rounds // at_once)
     if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
         started = (1 + rounds) / 2
-    starts = (started + _SERIAL * rounds) * costs.block + (costs.tensor_map if plan.is_mapped else 0)
+    starts = (started + _SERIAL * rounds) * costs.block_cycles + (costs.tensor_map_cycles if plan.is_mapped else 0)
     cycles = stages * stage
     if plan.splits == 1:
         return starts + rounds * cycles
-    parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes  # written, and read
-    return _GAIN * (starts + rounds * (cycles + parts)) + costs.kernel
+    parts = 2 * plan.tile * bytes_of(gemm_accumulator_type(gemm)) / costs.memory_bytes_per_cycle  # written, and read
+    return _GAIN * (starts + rounds * (cycles + parts)) + costs.kernel_cycles
 
 
 def resident_blocks(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
     """Blocks that a multiprocessor runs at once: as many as it has shared memory and registers for."""
-    shared = shared_bytes(plan, gemm, gemm_accumulator_type(gemm)) + grid.reserved_bytes
+    shared = shared_bytes(plan, gemm, gemm_accumulator_type(gemm)) + grid.reserved_shared_bytes
     registers = block_threads(grid, plan) * _registers(grid, plan, gemm)
-    by_registers = max(plan.shape.resident, grid.registers // registers)
-    return min(by_registers, (grid.shared_bytes + grid.reserved_bytes) // shared)
+    by_registers = max(plan.shape.min_resident_blocks, grid.registers // registers)
+    return min(by_registers, (grid.max_shared_bytes + grid.reserved_shared_bytes) // shared)
 
 
 def block_threads(grid: GridUnit, plan: ProductPlan) -> int:
     """Threads of a block, those of the warp that copies by tensor maps included."""
-    threads = plan.shape.warps * (grid.warp if plan.product is not None else 1)
-    return threads + (grid.warp if plan.is_mapped else 0)
+    threads = plan.shape.warps * (grid.warp_threads if plan.product is not None else 1)
+    return threads + (grid.warp_threads if plan.is_mapped else 0)
 
 
 def _registers(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
@@ -159,9 +159,9 @@ def _registers(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
     if unit is None:
         held_bytes = (area + sides) * size
     elif isinstance(unit, GroupProduct):
-        held_bytes = area // grid.warp * size
+        held_bytes = area // grid.warp_threads * size
     else:
-        held_bytes = (area * size + 2 * sides * unit.depth * bytes_of(gemm.a.element)) // grid.warp
+        held_bytes = (area * size + 2 * sides * unit.depth * bytes_of(gemm.a.element)) // grid.warp_threads
     return held_bytes // _REGISTER_BYTES + _OTHER_REGISTERS
 
 
@@ -179,10 +179,10 @@ def _rate(grid: GridUnit, plan: ProductPlan, size: int) -> float:
     shape, unit = plan.shape, plan.product
     area, sides = shape.warp_rows * shape.warp_columns, shape.warp_rows + shape.warp_columns
     if isinstance(unit, GroupProduct):
-        return unit.rate
+        return unit.fmas_per_cycle
     if unit is None:  # an instruction for each number that is loaded, too
-        return grid.costs.scalar_rate * area / (area + sides)
-    return min(unit.rate, grid.costs.shared_bytes / size * area / sides)
+        return grid.costs.scalar_fmas_per_cycle * area / (area + sides)
+    return min(unit.fmas_per_cycle, grid.costs.shared_bytes_per_cycle / size * area / sides)
 
 
 def _stages(plan: ProductPlan, gemm: Gemm) -> int:

@@ -39,7 +39,7 @@ def operand_bytes(shape: BlockShape, accumulator: Type) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operand:
+class _ScalarOperand:
     """A^T or B, K x rows or K x columns.
 
     Attributes:
@@ -116,7 +116,7 @@ class ScalarSums:
 
     def _place_of_thread(self) -> tuple[Value, Value]:
         """Row and column of the thread among those of the block; those of a warp share rows and columns of operands."""
-        kernel, b, lanes = self.kernel, self.kernel.b, self.kernel.grid.warp
+        kernel, b, lanes = self.kernel, self.kernel.b, self.kernel.grid.warp_threads
         warp, lane = kernel.divided(kernel.thread, lanes)
         warp_row, warp_column = kernel.divided(warp, self.tile.shape.columns // self.tile.shape.warp_columns // _ACROSS)
         lane_row, lane_column = kernel.divided(lane, _ACROSS)
@@ -139,11 +139,11 @@ class ScalarSums:
 
     # Copies ----------------------------------------------------------------------------------------------------
 
-    def _operands(self, row: Value, column: Value) -> list[_Operand]:
+    def _operands(self, row: Value, column: Value) -> list[_ScalarOperand]:
         gemm, shape, merged = self.tile.merged.gemm, self.tile.shape, self.tile.merged
         a = gemm.a.transposed, 0, shape.rows, merged.rows, row, gemm.lhs_sign
         b = gemm.b, 1, shape.columns, merged.columns, column, gemm.rhs_sign
-        return [_Operand(*facts, self._at_once(*facts[:4])) for facts in (a, b)]
+        return [_ScalarOperand(*facts, self._at_once(*facts[:4])) for facts in (a, b)]
 
     def _at_once(self, view: MatrixView, number: int, extent: int, count: int) -> int:
         """How many adjacent elements a thread copies at once."""
@@ -161,7 +161,7 @@ class ScalarSums:
         fits = not any(n % (_CHUNK * size) for n in aligned) and not any(n % _CHUNK for n in lengths)
         return _CHUNK if fits else 1
 
-    def _places(self, operand: _Operand) -> list[tuple[Value, Value]]:
+    def _places(self, operand: _ScalarOperand) -> list[tuple[Value, Value]]:
         """Where the elements of a stage that the thread copies begin: positions along K and across."""
         kernel, depth, b = self.kernel, self.tile.shape.depth, self.kernel.b
         places: list[tuple[Value, Value]] = []
@@ -217,7 +217,7 @@ class ScalarSums:
                 for index, element in enumerate(elements):
                     b.store(element, b.gep(self.tile.accumulator, address, index * pitch), size)
 
-    def _is_inside(self, operand: _Operand, k: Value, across: Value) -> Value | None:
+    def _is_inside(self, operand: _ScalarOperand, k: Value, across: Value) -> Value | None:
         """Whether elements lie in the matrix, at a position of K and across; None if all do."""
         b, checks = self.kernel.b, list[Value]()
         if self.tile.positions.count % self.tile.shape.depth:
@@ -226,7 +226,7 @@ class ScalarSums:
             checks.append(b.icmp("ult", across, operand.count))
         return all_of(b, checks)
 
-    def _checked_load(self, operand: _Operand, address: Value, inside: Value | None) -> list[Value]:
+    def _checked_load(self, operand: _ScalarOperand, address: Value, inside: Value | None) -> list[Value]:
         """Adjacent elements of an operand in the sums' type; 0 outside of the matrix."""
         b, element, count = self.kernel.b, operand.view.element, operand.at_once
         type_ = VectorType(count, element) if count > 1 else element

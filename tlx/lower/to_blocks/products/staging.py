@@ -129,9 +129,9 @@ class StagedSums(ABC):
         self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
         self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
         self.stage_bytes = self.lhs.size + self.rhs.size
-        self.threads, count = shape.warps * kernel.grid.warp, tile.positions.stages
+        self.threads, count = shape.warps * kernel.grid.warp_threads, tile.positions.stages
         self.ahead = count if count <= shape.stages else shape.stages - self.busy_stages
-        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
         down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
         self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
 
@@ -161,7 +161,7 @@ class StagedSums(ABC):
         for number in range(ahead):
             self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
             self.operations.commit(b)
-        per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp
+        per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp_threads
         offsets = [const_int(I32, 0), const_int(I32, ahead * self.stage_bytes)]
         with b.loop(0, count, carry=[*offsets, *[zero(self.accumulator)] * per_warp], name="stage") as loop:
             at, free, *acc = loop.carried
@@ -311,10 +311,10 @@ class StagedSums(ABC):
         self, complete: Callable[[], Sequence[Value]], origin: tuple[Value, Value], memory: WarpMemory
     ) -> ThreadSums:
         """The thread's sums of a tile, whose first row and column in C are given."""
-        b, size = self.b, self.rows * self.columns // self.kernel.grid.warp
+        b, size = self.b, self.rows * self.columns // self.kernel.grid.warp_threads
         width, segments = self.shape.warp_columns // self.columns, list[RowSegment]()
         group, quad = self.kernel.divided(self.lane, 4)
-        per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp
+        per_warp = self.shape.warp_rows * self.shape.warp_columns // self.kernel.grid.warp_threads
         for number in range(0, per_warp, _PAIR):
             (i, j), k = divmod(number // size, width), number % size
             down = i * self.rows + k // _PAIR * (self.rows // 2)
@@ -325,6 +325,6 @@ class StagedSums(ABC):
     def memory_of_warp(self, part: ResultPart, offset: int) -> WarpMemory:
         """The warp's part of shared memory, where those of all warps begin some bytes after its start."""
         b = self.b
-        warp, _ = self.kernel.divided(self.kernel.thread, self.kernel.grid.warp)
+        warp, _ = self.kernel.divided(self.kernel.thread, self.kernel.grid.warp_threads)
         base = b.gep(I8, self.shared, as_index(b, b.add(b.mul(warp, part.size), offset)))
         return WarpMemory(part, base, (self.warp_row, self.warp_column), self.lane)

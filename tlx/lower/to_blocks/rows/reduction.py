@@ -55,12 +55,14 @@ def reduction_grid_kernel(
     columns = vector_columns(value.cols, value.element)
     vectors = value.cols // columns
     if along_row:
-        share = grid.threads if vectors > grid.warp * _LONG_ROW else grid.warp
+        share = grid.block_threads if vectors > grid.warp_threads * _LONG_ROW else grid.warp_threads
         results = value.rows
     else:
         results = vectors
-        share = next(n for n in (8, 16, 32, 64, 128, 256) if n == grid.threads or results * n >= 32 * grid.threads)
-    per_block = grid.threads // share
+        share = next(
+            n for n in (8, 16, 32, 64, 128, 256) if n == grid.block_threads or results * n >= 32 * grid.block_threads
+        )
+    per_block = grid.block_threads // share
     kernel = GridKernel(
         module,
         grid,
@@ -82,7 +84,7 @@ def reduction_grid_kernel(
     sharers = ResultThreads(share, per_block, member, local, result, valid)
     shared = grid.operations.shared(b)
     emit_reduction(kernel, problem, emitter, kernel.pointers[0], shared, sharers)
-    return kernel.finish(grid.threads, reduction_bytes(problem, grid.threads))
+    return kernel.finish(grid.block_threads, reduction_bytes(problem, grid.block_threads))
 
 
 def reduction_bytes(problem: Reduction, threads: int) -> int:

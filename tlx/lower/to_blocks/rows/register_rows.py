@@ -72,7 +72,7 @@ class RegisterPlan:
         if any(view.col_stride != 1 for view in views):
             return None
         width = max(vector_columns(columns, view.element) for view in views)
-        share = max(grid.warp, next_power_of_two(-(-columns // _ELEMENTS)))
+        share = max(grid.warp_threads, next_power_of_two(-(-columns // _ELEMENTS)))
         plan = cls(columns, width, share, max(1, _LEAST_THREADS // share))
         return plan if share <= _MOST_THREADS and plan.rounds * width <= _ELEMENTS else None
 
@@ -114,7 +114,7 @@ def register_rows_kernel(
     types = [fusion.pointers[number] for number in passed]
     tiles = -(-fusion.rows // plan.per_block)
     kernel = GridKernel(module, grid, name, types, list(fusion.scalars), iterations, tiles)
-    rows = _Rows(kernel, plan, fusion)
+    rows = _RowEmitter(kernel, plan, fusion)
     for number, pointer in zip(passed, kernel.pointers, strict=True):
         rows.add_pointer(number, match.pointers[number][1], pointer)
     for part in fusion.parts:
@@ -123,14 +123,14 @@ def register_rows_kernel(
     return kernel.finish(threads, rows.shared_bytes, max(1, _RESIDENT_THREADS // threads))
 
 
-class _Rows:
+class _RowEmitter:
     """Emits the parts of a kernel, one after the other."""
 
     def __init__(self, kernel: GridKernel, plan: RegisterPlan, fusion: RowFusion) -> None:
         self.kernel, self.plan, self.b, self.grid = kernel, plan, kernel.b, kernel.grid
         b = self.b
         local, self.member = kernel.divided(kernel.thread, plan.share)
-        _, self.lane = kernel.divided(kernel.thread, kernel.grid.warp)
+        _, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
         row = b.add(b.mul(kernel.tile, plan.per_block), local)
         checks = [b.icmp("ult", row, fusion.rows)] if fusion.rows % plan.per_block else []
         self.row_is_valid = all_of(b, checks)
@@ -161,12 +161,12 @@ class _Rows:
         """Emit a part."""
         problem = part.problem
         if isinstance(problem, Reduction):
-            self._hold(part, [self._reduced(part, problem)], is_row=False)
+            self._keep_result(part, [self._reduced(part, problem)], is_row=False)
         elif problem.value.cols == 1:
-            self._hold(part, [self._value(part, problem.value, 0, self.single)], is_row=False)
+            self._keep_result(part, [self._value(part, problem.value, 0, self.single)], is_row=False)
         else:
             values = [self._value(part, problem.value, k, place) for k, place in enumerate(self.places)]
-            self._hold(part, values, is_row=True)
+            self._keep_result(part, values, is_row=True)
 
     # Values ----------------------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class _Rows:
         token = self.b.typeinfo(values[0], tile(leaf.element, 1, 1), "scalar")
         return self.b.broadcast(token, (1, place.cols), (0, 1), tile(leaf.element, 1, place.cols))
 
-    def _hold(self, part: RowFusionPart, values: list[Value], *, is_row: bool) -> None:
+    def _keep_result(self, part: RowFusionPart, values: list[Value], *, is_row: bool) -> None:
         """Note the result of a part, and store it if it is not private."""
         pointer, view, b = part.pointers[0], part.problem.destination, self.b
         self.loaded[pointer, is_row] = values
@@ -232,7 +232,7 @@ class _Rows:
             own = b.extract_element(operation.reduce_row(b, values[-1], plan.width), 0)
             totals.append(b.select(last, own, self._identity(operation)))
         result = totals[0] if len(totals) == 1 else self._combined(operation, *totals)
-        warp = self.grid.warp
+        warp = self.grid.warp_threads
         result = self._over_lanes(operation, result, warp)
         if plan.share > warp:
             slot = self.b.gep(element, self.shared, self.shared_bytes // bytes_of(element))
@@ -260,7 +260,7 @@ class _Rows:
         while distance < count:
             lane = b.binary("xor", self.lane, const_int(I32, distance))
             word = b.cast("zext", value, I32) if value.type == I16 else b.cast("bitcast", value, I32)
-            word = self.grid.operations.shuffle(b, word, lane, self.grid.warp)
+            word = self.grid.operations.shuffle(b, word, lane, self.grid.warp_threads)
             other = b.cast("trunc", word, I16) if value.type == I16 else b.cast("bitcast", word, value.type)
             value = self._combined(operation, value, other)
             distance *= 2

@@ -38,12 +38,12 @@ def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
     if RegisterPlan.of(fusion, grid) is not None:
         return dict.fromkeys(sorted(fusion.scratch_pointers), 0)
     reductions = [part.problem for part in fusion.parts if isinstance(part.problem, Reduction)]
-    offset = max((reduction_bytes(reduction, grid.threads) for reduction in reductions), default=0)
+    offset = max((reduction_bytes(reduction, grid.block_threads) for reduction in reductions), default=0)
     places: dict[int, int] = {}
     for number in sorted(fusion.scratch_pointers):
         view = match.pointers[number][1]
         size = -(-view.cols * bytes_of(view.element) // _ALIGNMENT) * _ALIGNMENT
-        if offset + size <= grid.shared_bytes // 2:
+        if offset + size <= grid.max_shared_bytes // 2:
             places[number] = offset
             offset += size
     return places
@@ -85,7 +85,7 @@ def row_fusion_grid_kernel(
         return register_rows_kernel(module, grid, match, plan, private, iterations, name)
     widest = max(part.problem.value.cols for part in fusion.parts)
     vectors = widest // vector_columns(widest, fusion.parts[-1].problem.destination.element)
-    threads = min(grid.threads, max(grid.warp, next_power_of_two(-(-vectors // _VECTORS_PER_THREAD))))
+    threads = min(grid.block_threads, max(grid.warp_threads, next_power_of_two(-(-vectors // _VECTORS_PER_THREAD))))
     passed = [number for number in range(len(match.pointers)) if number not in private]
     kernel = GridKernel(
         module, grid, name, [fusion.pointers[n] for n in passed], list(fusion.scalars), iterations, fusion.rows

@@ -207,7 +207,7 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     b = TensorBuilder(module, function)
     pointers = function.arguments[0].value, function.arguments[1].value
     if _has_stride_two(copy):
-        _emit_stride_two(b, copy, pointers, target)
+        _emit_stride_two(b, copy, pointers, target.vector_bytes)
     else:
         _emit_tiles(b, copy, pointers, target)
     b.ret()
@@ -237,7 +237,7 @@ def _emit_tiles(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value], tar
     if interleaved:
         height = max(1, lanes // inner)
     if not boundary and _can_deinterleave(strides, (outer, inner), element, target):
-        done = _emit_deinterleaved(b, copy, pointers, (outer, inner), (to_stride, strides[1]), target)
+        done = _emit_deinterleaved(b, copy, pointers, (outer, inner), (to_stride, strides[1]), target.vector_bytes)
         rest = padded_tiles(inner - done, width, 1)
         spans = [ColumnSpan(EqualTiles(done + r.start, r.count, r.size, r.padding)) for r in rest]
     tiles = _Tiles(b, copy, pointers, to_stride, strides, boundary, straight, interleaved)
@@ -336,7 +336,7 @@ def _emit_deinterleaved(
     pointers: tuple[Value, Value],
     extents: tuple[int, int],
     pitches: tuple[int, int],
-    target: Target,
+    vector_bytes: int,
 ) -> int:
     """Deinterleave whole registers of each row of the destination; returns how many elements of a row are done.
 
@@ -346,10 +346,10 @@ def _emit_deinterleaved(
         pointers: Addresses of the destination and the source.
         extents: Rows and columns of the destination.
         pitches: Row stride of the destination, element stride of the source.
-        target: The machine.
+        vector_bytes: Bytes of a vector register.
     """
     element, (rows, length), (to_pitch, pitch) = copy.source.element, extents, pitches
-    lanes = target.vector_bytes * 8 // bits_of(element)
+    lanes = vector_bytes * 8 // bits_of(element)
     extent = (lanes - 1) * pitch + rows
     with b.loop(0, length // lanes, name="c") as loop:
         start = b.mul(loop.index, lanes)
@@ -372,10 +372,10 @@ def _has_stride_two(copy: Copy) -> bool:
     return is_row and bits_of(source.element) >= 8
 
 
-def _emit_stride_two(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value], target: Target) -> None:
+def _emit_stride_two(b: TensorBuilder, copy: Copy, pointers: tuple[Value, Value], vector_bytes: int) -> None:
     """Emit the copy of a row with stride 2, a register at a time."""
     element, count = copy.source.element, copy.destination.rows
-    lanes = min(target.vector_bytes * 8 // bits_of(element), 1 << count.bit_length() - 1)
+    lanes = min(vector_bytes * 8 // bits_of(element), 1 << count.bit_length() - 1)
     type_ = tile(element, 1, lanes)
 
     def register(first: Value, distance: int) -> None:

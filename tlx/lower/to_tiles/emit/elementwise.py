@@ -212,7 +212,7 @@ def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target)
         return []
     leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
     numbers = sorted({leaf.pointer for leaf in value.leaves()})
-    distance, line = target.memory.prefetch_distance, target.caches.line
+    distance, line = target.memory.prefetch_distance, target.caches.line_bytes
     return [RowPrefetch(pointers[numbers.index(n)], view, distance, line) for n, view in leaves.items()]
 
 

@@ -51,6 +51,7 @@ from tlx.lower.to_tiles.prefetch import RowPrefetch, prefetch_rows
 from tlx.lower.to_tiles.problem import Reduction, as_row_view, canonical_reduction
 from tlx.lower.to_tiles.select.elementwise import COSTLY, TileShape, needs_transpose, square_tile
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
 
 
@@ -85,7 +86,7 @@ def emit_reduction(
     combine = ReductionOperation(problem.operation, problem.value.element)
     shape = _reduction_tile(problem, combine, target)
     to = problem.destination
-    if problem.axis == 0 and exceeds_l2(evaluator, target) and not needs_transpose(problem.value):
+    if problem.axis == 0 and exceeds_l2(evaluator, target.caches) and not needs_transpose(problem.value):
         StripedColumnReduction(b, evaluator, combine, to, base, shape.lanes, target).emit()
         return
     if problem.axis == 0:
@@ -93,7 +94,7 @@ def emit_reduction(
         return
     kernel = RowReduction(b, evaluator, combine, to, base, shape, target, problem.products)
     if problem.products:
-        kernel.prefetches = _next_rows(problem, shape, pointers, target)
+        kernel.prefetches = _next_rows(problem, shape, pointers, target.caches)
     if problem.epilogue is not None:
         kernel.epilogue = ExpressionEmitter(b, problem.epilogue, pointers, scalars)
     if problem.offset_row is not None:
@@ -103,7 +104,7 @@ def emit_reduction(
 
 
 def _next_rows(
-    problem: Reduction, shape: TileShape, pointers: Sequence[Value], target: Target
+    problem: Reduction, shape: TileShape, pointers: Sequence[Value], caches: Caches
 ) -> tuple[RowPrefetch, ...]:
     """Prefetches of the rows after a tile's, if the matrix misses L2 and L1 holds both.
 
@@ -113,10 +114,10 @@ def _next_rows(
     """
     leaf = next(leaf for leaf in problem.value.leaves() if leaf.view.rows == problem.value.rows)
     distance = shape.rows * leaf.view.row_stride * bytes_of(leaf.element)
-    is_far = leaf.view.bytes_moved > target.caches.l2 * 3 // 4
-    if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
+    is_far = leaf.view.bytes_moved > caches.l2 * 3 // 4
+    if not is_far or 2 * distance > caches.l1 or problem.value.rows == 1:
         return ()
-    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance, target.caches.line),)
+    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance, caches.line_bytes),)
 
 
 def _shares_a_row(value: Expression) -> bool:
@@ -130,15 +131,15 @@ def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Tar
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // max(value.bits(target), bits_of(combine.partial_element)))
     if needs_transpose(value):
-        return square_tile(value, lanes, target)
+        return square_tile(value, lanes, target.registers)
     wide = lanes * max(1, problem.products)
     limits = target.core.limits.elementwise
-    most = limits.masked_sum_registers if combine.uses_ordered_integers else limits.sum_registers
+    most = limits.max_masked_sum_registers if combine.uses_ordered_integers else limits.max_sum_registers
     registers = max(1, min(most, target.registers // (2 * value.max_live + 2)))
     if value.cost(target) >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
-        upright = min(limits.sum_registers, max(1, (target.registers - value.max_live) // 2))
+        upright = min(limits.max_sum_registers, max(1, (target.registers - value.max_live) // 2))
         return TileShape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
     across = min(registers, -(-value.cols // wide))
     across = 1 << (across.bit_length() - 1)
@@ -196,7 +197,7 @@ class RowReduction(_ReductionLoops):
     def emit(self) -> None:
         """Emit the loops over rows, a few at a time; adjacent rows share a horizontal reduction."""
         value, shape = self.evaluator.expression, self.shape
-        together = _max_lines(shape.lanes, self.target) if self._are_adjacent() and value.rows > 1 else 1
+        together = _max_lines(shape.lanes, self.target.registers) if self._are_adjacent() and value.rows > 1 else 1
         height, size = shape.rows, shape.rows
         if together > 1 and self._is_short():
             height, size = min(height, together), max(height, together)
@@ -325,20 +326,20 @@ class RowReduction(_ReductionLoops):
         return self.epilogue.result(ResultTile(1, count, 0, None, first), known)
 
 
-def _max_lines(lanes: int, target: Target) -> int:
+def _max_lines(lanes: int, registers: int) -> int:
     """How many registers are reduced together: at most a quarter of the registers, and one register of results."""
-    return max(1, min(lanes, target.registers // 4))
+    return max(1, min(lanes, registers // 4))
 
 
 _ROWS_PER_BLOCK: Final = 4
 _REGISTERS_ACROSS: Final = 2  # registers
 
 
-def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
+def exceeds_l2(evaluator: ExpressionEmitter, caches: Caches) -> bool:
     """Whether the matrix exceeds L2 and has enough rows for blocks of rows."""
     value = evaluator.expression
     size = sum(leaf.view.rows * leaf.view.cols * bytes_of(leaf.element) for leaf in value.leaves())
-    return size > target.caches.l2 and value.rows >= 2 * _ROWS_PER_BLOCK
+    return size > caches.l2 and value.rows >= 2 * _ROWS_PER_BLOCK
 
 
 @dataclass(eq=False)

@@ -48,7 +48,7 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
     bases, scalars_of_kernel = arguments[: len(pointers)], arguments[len(pointers) :]
     prefetching = _prefetching_part(problem, target)
     boundaries = [_store_alignment(part, target) for part in problem.parts]
-    for block in padded_tiles(problem.rows, fused_block_rows(problem, target), 1):
+    for block in padded_tiles(problem.rows, fused_block_rows(problem, target.caches), 1):
         with b.loop(0, block.count, name="r") as loop:
             row = block.start_of(b, loop.index)
             for part, boundary in zip(problem.parts, boundaries, strict=True):
@@ -60,7 +60,7 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
                 ]
                 prefetches: list[RowPrefetch] = []
                 if part is prefetching:
-                    prefetches = _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line)
+                    prefetches = _next_block_prefetches(b, problem, bases, row, block.size, target.caches.line_bytes)
                 part_scalars = [scalars_of_kernel[n] for n in part.scalars]
                 _emit(b, take_rows(part.problem, block.size), addresses, part_scalars, boundary, prefetches, target)
     if any(boundaries):

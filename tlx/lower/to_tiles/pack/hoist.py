@@ -310,8 +310,8 @@ def _shared_copy(users: Sequence[_ProductUse], block: Block | None, recipes: Rec
 def _copy_layout(view: MatrixView, element: Type, caches: Caches) -> MatrixView:
     """The view of a copy: row-major, with rows aligned to cache lines and no row stride of whole pages."""
     size = bytes_of(element)
-    pitch = round_up(view.cols * size, caches.line)
-    pitch += caches.line if pitch % caches.page == 0 else 0
+    pitch = round_up(view.cols * size, caches.line_bytes)
+    pitch += caches.line_bytes if pitch % caches.page_bytes == 0 else 0
     return MatrixView(element, view.rows, view.cols, pitch // size, 1)
 
 

@@ -83,7 +83,7 @@ class ConstantPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Packing:
+class _PackingCall:
     """A call of a packing kernel, or of one that copies: from a place to an offset in the prepared block."""
 
     place: ConstantPlace
@@ -92,7 +92,7 @@ class _Packing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Callee:
+class _PrepareCall:
     """A call of the preparation of a callee: for each of its constant arguments, the place and the block's offset."""
 
     function: PreparedArguments
@@ -114,8 +114,8 @@ class PreparedArguments:
     sizes: dict[int, int]
     is_declared: bool
     _places: dict[tuple[object, ...], int] = field(default_factory=dict[tuple[object, ...], int])
-    _steps: list[_Packing | _Callee] = field(default_factory=list["_Packing | _Callee"])
-    _calls: list[tuple[Instruction, _Callee]] = field(default_factory=list[tuple[Instruction, "_Callee"]])
+    _steps: list[_PackingCall | _PrepareCall] = field(default_factory=list["_PackingCall | _PrepareCall"])
+    _calls: list[tuple[Instruction, _PrepareCall]] = field(default_factory=list[tuple[Instruction, "_PrepareCall"]])
 
     def __post_init__(self) -> None:
         self.read_definitions()
@@ -163,7 +163,7 @@ class PreparedArguments:
 
     def pack(self, place: ConstantPlace, at: int, kernel: Function) -> None:
         """Have the preparation call a packing kernel."""
-        self._steps.append(_Packing(place, at, kernel))
+        self._steps.append(_PackingCall(place, at, kernel))
 
     def address(self, b: Builder, place: ConstantPlace, at: int) -> Value:
         """The address in the function of an offset in the block."""
@@ -185,10 +185,10 @@ class PreparedArguments:
             first, _ = blocks[0]
             if self.find(first, (*key, 0)) is None:
                 ats = [self.reserve(place, (*key, n), size) for n, (place, size) in enumerate(blocks)]
-                step = _Callee(callee, tuple((place, at) for (place, _), at in zip(blocks, ats, strict=True)))
+                step = _PrepareCall(callee, tuple((place, at) for (place, _), at in zip(blocks, ats, strict=True)))
                 self._steps.append(step)
             at_of = [self._places[(place, *key, n)] for n, (place, _) in enumerate(blocks)]
-            step = _Callee(callee, tuple((place, at) for (place, _), at in zip(blocks, at_of, strict=True)))
+            step = _PrepareCall(callee, tuple((place, at) for (place, _), at in zip(blocks, at_of, strict=True)))
             self._calls.append((call, step))
 
     # The result ------------------------------------------------------------------------------------------------
@@ -261,12 +261,12 @@ class PreparedArguments:
         for number, block in blocks.items():
             b.store(arrays[number], block, CACHE_LINE)
         for step in self._steps:
-            places = [(step.place, step.at)] if isinstance(step, _Packing) else step.blocks
+            places = [(step.place, step.at)] if isinstance(step, _PackingCall) else step.blocks
             passed: list[Value] = []
             for place, at in places:
                 source = (blocks if place.is_prepared else arrays)[place.argument]
                 passed += [_offset(b, blocks[place.argument], at), _offset(b, source, place.offset)]
-            kernel = step.kernel if isinstance(step, _Packing) else module.function(step.function.preparation)
+            kernel = step.kernel if isinstance(step, _PackingCall) else module.function(step.function.preparation)
             call_function(b, kernel, [_retyped(b, p, a.type) for p, a in zip(passed, kernel.arguments, strict=True)])
         b.ret()
         sizes = ", ".join(f"i64 {size}" for size in self.sizes.values())

@@ -53,6 +53,7 @@ from tlx.lower.to_tiles.problem import (
 from tlx.lower.to_tiles.select.elementwise import value_instructions
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import cost, packs_by_steps
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
 
 
@@ -117,13 +118,13 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
     caches_panels = (
         packs_panels and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
     )
-    shared_row = recipe.tile.mr * target.memory.shared_row_cycles if _fits_l2(gemm, target) else 0.0
+    shared_row = recipe.tile.mr * target.memory.false_sharing_row_cycles if _fits_l2(gemm, target.caches) else 0.0
     return ParallelCost(rows, columns, tile, row, column, shared_row, panels, packs_panels, caches_panels)
 
 
-def _fits_l2(gemm: Gemm, target: Target) -> bool:
+def _fits_l2(gemm: Gemm, caches: Caches) -> bool:
     """Whether the matrices fit the L2 caches of two threads; otherwise cache lines move between cores in any case."""
-    return sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c)) <= 2 * target.caches.l2
+    return sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c)) <= 2 * caches.l2
 
 
 _MIN_UNITS: Final = 16

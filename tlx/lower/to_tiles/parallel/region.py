@@ -83,7 +83,7 @@ def share_teams(teams: TeamKernels, remarks: Remarks) -> bool:
     Returns:
         Whether any function was changed.
     """
-    module, lowering = teams.module, _Lowering(teams, remarks)
+    module, lowering = teams.module, _RegionLowering(teams, remarks)
     changed = False
     for function in list(module.functions):
         if not is_kernel(module, function) and not is_kernel_nest(module, function):
@@ -104,7 +104,7 @@ def _remove_unused(module: Module, teams: TeamKernels) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Region:
+class _ParallelRegion:
     """A sequence of instructions that one team executes.
 
     Attributes:
@@ -153,7 +153,7 @@ class _KernelLoop:
 
 
 @dataclass(eq=False)
-class _Lowering:
+class _RegionLowering:
     """Rewrites functions.
 
     Attributes:
@@ -247,7 +247,7 @@ class _Lowering:
 
     # Finding regions ---------------------------------------------------------------------------------------------
 
-    def _region(self, function: Function) -> _Region | None:
+    def _region(self, function: Function) -> _ParallelRegion | None:
         """The first region of a function."""
         flow, used = ControlFlow(function), uses(function)
         seen: set[str] = set()
@@ -256,7 +256,7 @@ class _Lowering:
             seen |= {block.name for block in chain}
             instructions = [i for block in chain for i in block.instructions]
             limits: set[int] = set()
-            while (sequence := self._sequence(instructions, limits)) and (region := _Region(sequence, [])):
+            while (sequence := self._sequence(instructions, limits)) and (region := _ParallelRegion(sequence, [])):
                 found = self._limit(region, used)
                 if found is None:
                     return region
@@ -290,7 +290,7 @@ class _Lowering:
             return not {"volatile", "atomic"} & set(instruction.flags)
         return instruction.opcode in _COMPUTED or instruction.opcode == "fence"
 
-    def _limit(self, region: _Region, used: Mapping[str, Sequence[Use]]) -> Instruction | None:
+    def _limit(self, region: _ParallelRegion, used: Mapping[str, Sequence[Use]]) -> Instruction | None:
         """An instruction that keeps a sequence from being a region, whose captured values are set; None if none does.
 
         What is loaded in a region cannot be used behind it, and what is captured must be stored in a structure.
@@ -318,7 +318,7 @@ class _Lowering:
 
     # Emission ----------------------------------------------------------------------------------------------------
 
-    def _outline(self, function: Function, region: _Region) -> None:
+    def _outline(self, function: Function, region: _ParallelRegion) -> None:
         """Move a region to a function that a team executes."""
         first = region.instructions[0]
         block = next(block for block in function.blocks if first in block.instructions)
@@ -424,10 +424,10 @@ class _Lowering:
             b.at_end(large)
             pack, multiply = work.packers
             with b.if_block(takes_part, "pack"):
-                call_function(b, pack, [*packing.packed(arguments, panels), number, size, first])
+                call_function(b, pack, [*packing.packing_arguments(arguments, panels), number, size, first])
             call_function(b, self.barrier, wait)
             with b.if_block(takes_part, "multiply"):
-                call_function(b, multiply, [*packing.multiplied(arguments, panels), number, size, second])
+                call_function(b, multiply, [*packing.multiply_arguments(arguments, panels), number, size, second])
             b.ret()
             b.at_end(small)
         inside, outside = b.if_else_blocks(takes_part, ("takes.part", "waits"))
@@ -437,7 +437,7 @@ class _Lowering:
         call_function(b, work.share, [*arguments, number, size, first])
         b.branch(outside)
         b.at_end(one)
-        work.alone(b, arguments)
+        work.single_thread(b, arguments)
         b.branch(outside)
         b.at_end(outside)
         if packing is not None:
@@ -465,7 +465,7 @@ class _Body:
         serial: Instructions that the first thread is to execute.
     """
 
-    lowering: _Lowering
+    lowering: _RegionLowering
     b: Builder
     thread: Thread
     counters: tuple[Value, Value]

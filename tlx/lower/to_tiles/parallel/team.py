@@ -104,11 +104,11 @@ class CooperativePacking:
         """Size of the panels."""
         return self.count * bytes_of(self.element)
 
-    def packed(self, values: Sequence[Value], panels: Value) -> list[Value]:
+    def packing_arguments(self, values: Sequence[Value], panels: Value) -> list[Value]:
         """What is passed to the function that packs."""
         return [panels, values[_B_ARGUMENT]]
 
-    def multiplied(self, values: Sequence[Value], panels: Value) -> list[Value]:
+    def multiply_arguments(self, values: Sequence[Value], panels: Value) -> list[Value]:
         """What is passed to the function that multiplies."""
         return [*values[:_B_ARGUMENT], panels, *values[_B_ARGUMENT + 1 :]]
 
@@ -121,7 +121,7 @@ class TeamWork:
         function: The function that starts a team for the kernel.
         max_threads: Most threads that take part.
         share: The function that does one thread's share: the kernel's arguments, thread, team, counters.
-        alone: Emits the work of a team of one.
+        single_thread: Emits the work of a team of one.
         packing: How a large team packs B; None if each thread packs what it reads.
         packers: The functions that do a thread's share of packing, and of the product; empty without `packing`.
         threads: The functions that the team of this kernel executes.
@@ -130,7 +130,7 @@ class TeamWork:
     function: Function
     max_threads: int
     share: Function
-    alone: SerialBody
+    single_thread: SerialBody
     packing: CooperativePacking | None
     packers: tuple[Function, ...]
     threads: tuple[str, ...]
@@ -346,8 +346,8 @@ def _pack_and_multiply(
     buffer = scratch.reserve(packing.element, packing.count)
     scratch.allocate(b)
     panels = buffer.pointer
-    pack = run_in_shares(b, names[0], packing.packed(values, panels), packing.pack, size)
-    multiply = run_in_shares(b, names[1], packing.multiplied(values, panels), packing.multiply, size)
+    pack = run_in_shares(b, names[0], packing.packing_arguments(values, panels), packing.pack, size)
+    multiply = run_in_shares(b, names[1], packing.multiply_arguments(values, panels), packing.multiply, size)
     scratch.release(b)
     return pack, multiply
 

@@ -93,12 +93,12 @@ def parallel_blocks(loops: FunctionLoops, work: Mapping[str, Sequence[KernelWork
         kernels = [kernel for name in loop.blocks for kernel in work.get(name, ())]
         private = _addresses(buffers.temporaries(loop))
         is_disjoint = all(nest.is_private(pointer, private) for kernel in kernels for pointer in kernel.written)
-        if is_disjoint and (nest.trips >= MIN_SHARED_ITERATIONS or _pays(nest, work, least)):
+        if is_disjoint and (nest.trips >= MIN_SHARED_ITERATIONS or _is_profitable(nest, work, least)):
             blocks |= dict.fromkeys(loop.blocks, nest.trips)
     return blocks
 
 
-def _pays(nest: _Nest, work: Mapping[str, Sequence[KernelWork]], least: int) -> bool:
+def _is_profitable(nest: _Nest, work: Mapping[str, Sequence[KernelWork]], least: int) -> bool:
     """Whether a loop of few iterations takes less time if threads share it than if they share its kernels."""
     alone = inside = 0.0
     for name in nest.loop.blocks:
@@ -107,10 +107,10 @@ def _pays(nest: _Nest, work: Mapping[str, Sequence[KernelWork]], least: int) -> 
             threads = min(kernel.threads, _TYPICAL_TEAM)
             alone += times * kernel.cycles
             inside += times * (kernel.cycles / max(threads, 1) + (_START_CYCLES if threads > 1 else 0))
-    return most_threads(nest.trips, alone, least) > 1 and _cycles_shared(nest.trips, alone, least) < inside
+    return most_threads(nest.trips, alone, least) > 1 and _shared_loop_cycles(nest.trips, alone, least) < inside
 
 
-def _cycles_shared(trips: int, cycles: float, least: int) -> float:
+def _shared_loop_cycles(trips: int, cycles: float, least: int) -> float:
     """The cycles of a loop whose iterations a typical team shares: those of its busiest thread, and the start."""
     threads = max(1, min(most_threads(trips, cycles, least), _TYPICAL_TEAM))
     return -(-trips // threads) * cycles / trips + _START_CYCLES
@@ -282,7 +282,7 @@ class _Nest:
     def cycles_sharing(self, inside: _Nest, least: int) -> float:
         """The cycles of one execution of this loop on a typical team that shares a loop inside it, or this one."""
         times = self.executions(inside.loop.header) / inside.loop.trips
-        return self.cycles - times * (inside.cycles - _cycles_shared(inside.trips, inside.cycles, least))
+        return self.cycles - times * (inside.cycles - _shared_loop_cycles(inside.trips, inside.cycles, least))
 
     def max_threads(self, least: int) -> int:
         """The most threads that each have at least `least` cycles of work."""

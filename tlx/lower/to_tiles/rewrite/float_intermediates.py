@@ -76,7 +76,7 @@ def in_float(expression: Expression) -> tuple[Expression, str]:
     if not unrounded:
         return _with_short_functions(expression), ""
     names = ", ".join(_name(expression.nodes[number]) for number in unrounded)
-    return _with_short_functions(_Widening(expression).result()), names
+    return _with_short_functions(_ExpressionWidening(expression).result()), names
 
 
 def _with_short_functions(expression: Expression) -> Expression:
@@ -192,7 +192,7 @@ def _without_unused(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     )
 
 
-class _Widening:
+class _ExpressionWidening:
     """Rewrites an expression.
 
     Attributes:

@@ -26,12 +26,12 @@ from tlx.ir.values import const_float, const_int
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, Node, SplatLeaf
-from tlx.lower.to_tiles.problem import Elementwise, Gemm, KernelSequence, KernelStep, Operand
+from tlx.lower.to_tiles.problem import Elementwise, Gemm, KernelOperand, KernelSequence, KernelStep
 from tlx.lower.to_tiles.select.recipe import round_up
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.costs.memory import Caches
-from tlx.target.matrix_unit import SplitCosts
+from tlx.target.matrix_unit import Fp16SplitCosts
 from tlx.target.target import Target
 
 _SHORTENED: Final = 127 / 128
@@ -66,21 +66,23 @@ class Fp16Split:
     depths: tuple[Interval, ...]
 
     @classmethod
-    def of(cls, gemm: Gemm, caches: Caches, costs: SplitCosts) -> Fp16Split:
+    def of(cls, gemm: Gemm, caches: Caches, costs: Fp16SplitCosts) -> Fp16Split:
         """The product in blocks whose parts need little memory; in one block if C cannot hold partial sums."""
         whole = tuple((Interval(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
         if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
             return cls(gemm, caches, *whole)
-        depths = _intervals(gemm.k, costs.depth)
-        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in costs.bytes)
+        depths = _intervals(gemm.k, costs.max_k)
+        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in costs.max_bytes)
         return cls(gemm, caches, _intervals(gemm.m, rows), _intervals(gemm.n, columns), depths)
 
     @property
     def first(self) -> Gemm:
         """The product of the first block's parts; no block is larger."""
         gemm, rows, columns, depth = self.gemm, self.rows[0], self.columns[0], self.depths[0]
-        a, b = _of_size(gemm.a, rows, depth), _of_size(gemm.b, depth, columns)
-        return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), self._part(a), self._part(b))
+        a, b = _resized_view(gemm.a, rows, depth), _resized_view(gemm.b, depth, columns)
+        return _sum_of_part_products(
+            replace(gemm, c=_resized_view(gemm.c, rows, columns)), self._part(a), self._part(b)
+        )
 
     @property
     def bytes(self) -> int:
@@ -89,11 +91,17 @@ class Fp16Split:
 
     def cycles(self, target: Target) -> float:
         """Estimated cycles; B is split once for each block of rows."""
-        gemm, first, split = self.gemm, self.first, target.matrix.timing.split if target.matrix is not None else None
+        gemm, first, split = (
+            self.gemm,
+            self.first,
+            target.matrix.costs.fp16_split if target.matrix is not None else None,
+        )
         assert split is not None
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
-        splitting = halves * split.cycles + transfer_cycles(4 * halves * bytes_of(HALF), target)
+        splitting = halves * split.element_cycles + transfer_cycles(
+            4 * halves * bytes_of(HALF), target.caches, target.memory
+        )
         return splitting + blocks * cost(first, select(first, target), target).total
 
     def sequence(self) -> KernelSequence:
@@ -109,26 +117,29 @@ class Fp16Split:
                     acc = c if depth is not self.depths[0] else None
                     if acc is None and gemm.acc is not None:
                         acc = _block(gemm.acc, _ACC, rows, columns)
-                    a, b = self._part(_of_size(gemm.a, rows, depth)), self._part(_of_size(gemm.b, depth, columns))
-                    problem = _of_parts(replace(gemm, c=c.view, acc=acc.view if acc else None), a, b)
-                    parts = Operand(a, _A - 1, is_temporary=True), Operand(b, _B - 1, is_temporary=True)
+                    a, b = (
+                        self._part(_resized_view(gemm.a, rows, depth)),
+                        self._part(_resized_view(gemm.b, depth, columns)),
+                    )
+                    problem = _sum_of_part_products(replace(gemm, c=c.view, acc=acc.view if acc else None), a, b)
+                    parts = KernelOperand(a, _A - 1, is_temporary=True), KernelOperand(b, _B - 1, is_temporary=True)
                     steps.append(KernelStep(problem, (c, *parts, *((acc,) if acc else ()))))
         sizes = (2 * _part_size(view) for view in (self.first.a, self.first.b))
         return KernelSequence(tuple(steps), tuple((BFLOAT, size) for size in sizes))
 
-    def _split(self, source: Operand, steps: list[KernelStep]) -> None:
+    def _split(self, source: KernelOperand, steps: list[KernelStep]) -> None:
         """Append the kernels that compute both parts of a block of A or B."""
         for number in range(2):
             problem = self._splitting(source.view, number)
             offset = number * _part_size(self._part(source.view))
-            part = Operand(problem.destination, source.number - 1, offset, is_temporary=True)
+            part = KernelOperand(problem.destination, source.number - 1, offset, is_temporary=True)
             steps.append(KernelStep(problem, (part, source)))
 
     def _part(self, view: MatrixView, element: Type = BFLOAT) -> MatrixView:
         """The layout of a part: rows of whole cache lines, plus one line where 16 rows would share few sets."""
-        line, width = self.caches.line, view.cols if view.is_row_major else view.rows
+        line, width = self.caches.line_bytes, view.cols if view.is_row_major else view.rows
         size = round_up(width * bytes_of(element), line)
-        pitch = (size + (line if size % self.caches.crowded_pitch == 0 else 0)) // bytes_of(element)
+        pitch = (size + (line if size % self.caches.four_set_pitch == 0 else 0)) // bytes_of(element)
         return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
 
     def _splitting(self, view: MatrixView, number: int) -> Elementwise:
@@ -143,14 +154,14 @@ def split_fp16(gemm: Gemm, target: Target) -> Fp16Split | None:
         return None
     if target.matrix is None or not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
         return None
-    costs = target.matrix.timing.split
+    costs = target.matrix.costs.fp16_split
     if costs is None:
         return None
     vectors, parts = select(gemm, target), Fp16Split.of(gemm, target.caches, costs)
     splits = vectors.mma.unit != "matrix" and select(parts.first, target).mma.unit == "matrix"
-    if not splits or parts.bytes > 2 * sum(costs.bytes):
+    if not splits or parts.bytes > 2 * sum(costs.max_bytes):
         return None
-    return parts if parts.cycles(target) < costs.lead * cost(gemm, vectors, target).total else None
+    return parts if parts.cycles(target) < costs.max_vector_share * cost(gemm, vectors, target).total else None
 
 
 def _intervals(extent: int, most: int) -> tuple[Interval, ...]:
@@ -163,19 +174,19 @@ def _multiplies_bfloat(target: Target) -> bool:
     return any(dot.lhs[0] == dot.rhs[0] == "bfloat" for dot in target.usable_matrix_dots)
 
 
-def _of_parts(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
+def _sum_of_part_products(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
     """The sum of the products of both parts of A by both parts of B."""
     return replace(gemm, a=a, b=b, term_offsets=((0, 0), (_part_size(a), _part_size(b))), all_pairs=True)
 
 
-def _of_size(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
+def _resized_view(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
     return replace(view, rows=rows.size, cols=columns.size)
 
 
-def _block(view: MatrixView, number: int, rows: Interval, columns: Interval) -> Operand:
+def _block(view: MatrixView, number: int, rows: Interval, columns: Interval) -> KernelOperand:
     """A block of a matrix of the product."""
     offset = rows.start * view.row_stride + columns.start * view.col_stride
-    return Operand(_of_size(view, rows, columns), number, offset)
+    return KernelOperand(_resized_view(view, rows, columns), number, offset)
 
 
 def _part_size(view: MatrixView) -> int:

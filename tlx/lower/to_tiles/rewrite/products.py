@@ -54,9 +54,9 @@ from tlx.lower.to_tiles.expression import (
 )
 from tlx.lower.to_tiles.problem import (
     Gemm,
+    KernelOperand,
     KernelSequence,
     KernelStep,
-    Operand,
     Reduction,
     as_row_view,
     gemm_accumulator_type,
@@ -65,6 +65,7 @@ from tlx.lower.to_tiles.rewrite.fp16_split import split_fp16
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.selection import CACHE_SIZE, select
+from tlx.target.costs.core import CoreModel
 from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
@@ -83,7 +84,9 @@ def select_product(gemm: Gemm, versions: tuple[Target, ...], *, constant_b: bool
         return split.sequence()
     other = None if constant_b else transposed_product(gemm)
     if other is not None and all(_cycles(other, version) < _cycles(gemm, version) for version in versions):
-        return KernelSequence((KernelStep(other, (Operand(other.c, 0), Operand(other.a, 2), Operand(other.b, 1))),))
+        return KernelSequence(
+            (KernelStep(other, (KernelOperand(other.c, 0), KernelOperand(other.a, 2), KernelOperand(other.b, 1))),)
+        )
     return KernelSequence.of(gemm)
 
 
@@ -194,15 +197,15 @@ def _dot(factors: _Factors, accumulator: Type, target: Target) -> tuple[int, _Op
         signatures.append(((str(I16), "s"), (str(I16), "s"), "wider"))
     for one, another, change in signatures:
         for dot in dots:
-            if (dot.lhs, dot.rhs) == (another, one) and _is_profitable(dot, target):
+            if (dot.lhs, dot.rhs) == (another, one) and _is_profitable(dot, target.core):
                 return dot.width, change
     is_pairs = matrix == vector == BFLOAT and accumulator == FLOAT
     return (2 if is_pairs else 1), "none"
 
 
-def _is_profitable(dot: Dot, target: Target) -> bool:
+def _is_profitable(dot: Dot, core: CoreModel) -> bool:
     """Whether a dot product takes no longer than conversions of its factors and multiply-adds."""
-    return dot.cycles <= dot.width * _CONVERTED / target.core.products
+    return dot.cycles <= dot.width * _CONVERTED / core.fmas_per_cycle
 
 
 def _products(

@@ -70,7 +70,7 @@ def find_row_fusions(
     """The groups of a function's trees, which are passed in program order."""
     if not any(isinstance(match.problem, Reduction) for match in matches):
         return []
-    search = _Search(module, snapshot.function, snapshot.tensors, matches, target)
+    search = _RowFusionSearch(module, snapshot.function, snapshot.tensors, matches, target)
     return [group for sequence in search.sequences() for group in search.groups(sequence)]
 
 
@@ -79,7 +79,7 @@ def _is_row_reduction(problem: Elementwise | Reduction) -> bool:
 
 
 @dataclass(eq=False)
-class _Search:
+class _RowFusionSearch:
     module: Module
     function: Function
     tensors: FunctionTensors

@@ -56,17 +56,19 @@ from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
 
-FEW_PLACES: Final = 4
+FEW_PAGE_OFFSETS: Final = 4
 """Places in a page up to which rows of B share cache sets."""
 _SHARED_PAGES: Final = 4
 """Rows of B that are a multiple of so many pages apart share sets of the second-level cache even in a short pass."""
 
 
-def b_misses_l2(gemm: Gemm, target: Target) -> bool:
+def b_misses_l2(gemm: Gemm, caches: Caches) -> bool:
     """Whether B exceeds the second-level cache."""
-    return gemm.b.size * len(gemm.term_offsets) * bytes_of(gemm.b.element) > target.caches.l2
+    return gemm.b.size * len(gemm.term_offsets) * bytes_of(gemm.b.element) > caches.l2
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
@@ -80,17 +82,17 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
         return False
     if gemm.packs_per_product == 0 and gemm.b.bytes_moved * len(gemm.term_offsets) > target.caches.l2 // 8:
         return False
-    if gemm.m <= limits.packing.unpacked_rows:
+    if gemm.m <= limits.packing.max_unpacked_rows:
         return True
-    if _rows_crowd(gemm, size, target):
+    if _rows_share_few_sets(gemm, size, target):
         return False
-    if gemm.m <= _most_rows(gemm, target) and _may_read_in_passes(gemm, target, accumulator):
+    if gemm.m <= _most_rows(gemm, target.caches, target.core.limits) and _may_read_in_passes(gemm, target, accumulator):
         return True
-    near = not b_misses_l2(gemm, target) or gemm.m <= limits.packing.unpacked_l2_miss_rows
-    return near and not rows_share_sets(gemm, size, target)
+    near = not b_misses_l2(gemm, target.caches) or gemm.m <= limits.packing.max_unpacked_l2_miss_rows
+    return near and not rows_are_pages_apart(gemm, size, target.caches, target.core.limits)
 
 
-def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
+def _rows_share_few_sets(gemm: Gemm, size: int, target: Target) -> bool:
     """Whether rows of B share so few sets of the caches that reading a panel in place for many row tiles takes long.
 
     A pitch of 2 KB or 6 KB leaves 2 places in a page, one of 1 KB, 3 KB or 9 KB leaves 4. Time of unpacked to packed
@@ -101,28 +103,30 @@ def _rows_crowd(gemm: Gemm, size: int, target: Target) -> bool:
         AVX-512    .96      .93      .91       .97       1.30      1.74       1.04       1.85      .96       1.08
     """
     limits = target.core.limits
-    if gemm.b.interleave != 1 or gemm.k <= limits.packing.page_pitch_groups:
+    if gemm.b.interleave != 1 or gemm.k <= limits.packing.max_page_pitch_groups:
         return False
-    places = places_in_a_page(gemm.b.row_stride * size, target)
-    narrow = 2 * target.vector_bytes <= target.caches.line  # a row of a panel is one line
+    places = distinct_page_offsets(gemm.b.row_stride * size, target.caches)
+    narrow = 2 * target.vector_bytes <= target.caches.line_bytes  # a row of a panel is one line
     if narrow:
-        is_long = places < FEW_PLACES or gemm.k > target.caches.page // target.caches.line * places
+        is_long = places < FEW_PAGE_OFFSETS or gemm.k > target.caches.page_bytes // target.caches.line_bytes * places
     else:
-        is_long = gemm.k > limits.packing.set_conflict_k and (places < FEW_PLACES or b_misses_l2(gemm, target))
-    least = limits.packing.set_conflict_line_rows if narrow else limits.packing.set_conflict_rows
-    return places <= FEW_PLACES and is_long and gemm.m >= least
+        is_long = gemm.k > limits.packing.max_set_conflict_k and (
+            places < FEW_PAGE_OFFSETS or b_misses_l2(gemm, target.caches)
+        )
+    least = limits.packing.min_set_conflict_line_rows if narrow else limits.packing.min_set_conflict_rows
+    return places <= FEW_PAGE_OFFSETS and is_long and gemm.m >= least
 
 
-def places_in_a_page(pitch: int, target: Target) -> int:
+def distinct_page_offsets(pitch: int, caches: Caches) -> int:
     """At how many different places in a page rows begin that are `pitch` bytes apart."""
-    return target.caches.page // gcd(pitch, target.caches.page)
+    return caches.page_bytes // gcd(pitch, caches.page_bytes)
 
 
-def rows_share_sets(gemm: Gemm, size: int, target: Target) -> bool:
+def rows_are_pages_apart(gemm: Gemm, size: int, caches: Caches, limits: KernelLimits) -> bool:
     """Whether the rows of B are whole pages apart, so that a panel of many exceeds the associativity of L1."""
     return (
-        gemm.b.row_stride * gemm.b.interleave * size % target.caches.page == 0
-        and gemm.k > target.core.limits.packing.page_pitch_groups * gemm.b.interleave
+        gemm.b.row_stride * gemm.b.interleave * size % caches.page_bytes == 0
+        and gemm.k > limits.packing.max_page_pitch_groups * gemm.b.interleave
     )
 
 
@@ -141,14 +145,14 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
         2 M N K / kc             of C, in each pass                kc = sqrt(L2 / size)
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
-    far = gemm.a.bytes_moved > usable_last_level_bytes(target)
+    far = gemm.a.bytes_moved > usable_last_level_bytes(target.caches, target.memory)
     longest = target.core.limits.k_loop.max_pass
     if not c_holds_sums(gemm, accumulator):
         longest = longest * bytes_of(accumulator) // size
     most = min(longest, isqrt(target.caches.l2 // size)) if far else longest
-    if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
-        most = _unpacked_pass(gemm, target, accumulator) or most
-    seed = target.core.costs.seed
+    if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target.caches, target.core.limits):
+        most = _unpacked_pass(gemm, target.caches, target.core.limits, accumulator) or most
+    seed = target.core.costs.decision_seed
     if not may_split_k(gemm, target, accumulator) or (gemm.k <= most and seed is None):
         return gemm.k
     model, halves, thirds = (round_up(-(-gemm.k // passes), width) for passes in (-(-gemm.k // most), 2, 3))
@@ -157,13 +161,13 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
     return min((gemm.k, halves, thirds), key=lambda kc: randomized_cycles(seed, 0, gemm.knob_key, kc))
 
 
-def _most_rows(gemm: Gemm, target: Target) -> int:
+def _most_rows(gemm: Gemm, caches: Caches, limits: KernelLimits) -> int:
     """Rows up to which B may be read in passes: twice as many where all operands stay in L2."""
-    near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
-    return (2 if near else 1) * target.core.limits.packing.unpacked_l2_miss_rows
+    near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= caches.l2
+    return (2 if near else 1) * limits.packing.max_unpacked_l2_miss_rows
 
 
-def _unpacked_pass(gemm: Gemm, target: Target, accumulator: Type) -> int | None:
+def _unpacked_pass(gemm: Gemm, caches: Caches, limits: KernelLimits, accumulator: Type) -> int | None:
     """Most positions of K in a pass over a B that is read unpacked; None if B is better packed.
 
     Passes pay that gain twice as much as they cost, in cycles per position and register of C:
@@ -177,16 +181,16 @@ def _unpacked_pass(gemm: Gemm, target: Target, accumulator: Type) -> int | None:
     of a pass do: with rows 16 KB apart, 32x4096x1024 floats take .35 of the time on a Xeon 6/167/1, but 1.7 times as
     long on a 6/207/2 (AVX2, alternated calls, 2026-11-30).
     """
-    limits = target.core.limits.k_loop
-    pages = limits.max_paged_pass if _pitch(gemm) >= target.caches.page else limits.max_pass
-    if not b_misses_l2(gemm, target):
+    k_loop = limits.k_loop
+    pages = k_loop.max_paged_pass if _pitch(gemm) >= caches.page_bytes else k_loop.max_pass
+    if not b_misses_l2(gemm, caches):
         return pages
-    part = min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, target, accumulator))
-    if part >= limits.min_pass and part - 2 * part * part / gemm.k >= gemm.m:
+    part = min(pages, isqrt(gemm.m * gemm.k), _b_rows_in_half_l2(gemm, caches, accumulator))
+    if part >= k_loop.min_pass and part - 2 * part * part / gemm.k >= gemm.m:
         return part
-    part = limits.max_paged_pass
-    pitch, page = _pitch(gemm), target.caches.page
-    is_long = gemm.k > 2 * part or rows_share_sets(gemm, bytes_of(gemm.b.element), target)
+    part = k_loop.max_paged_pass
+    pitch, page = _pitch(gemm), caches.page_bytes
+    is_long = gemm.k > 2 * part or rows_are_pages_apart(gemm, bytes_of(gemm.b.element), caches, limits)
     pays = is_long and part >= gemm.m and gcd(pitch, _SHARED_PAGES * page) < _SHARED_PAGES * page
     return part if pays else None
 
@@ -194,19 +198,23 @@ def _unpacked_pass(gemm: Gemm, target: Target, accumulator: Type) -> int | None:
 def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether there is one product, and C or a temporary matrix that stays in the last-level cache holds its sums."""
     held = c_holds_sums(gemm, accumulator)
-    fits = held or partial_sums(gemm, accumulator).bytes_moved <= retained_last_level_bytes(target)
+    fits = held or partial_sums(gemm, accumulator).bytes_moved <= retained_last_level_bytes(
+        target.caches, target.memory
+    )
     return fits and len(gemm.term_offsets) == 1
 
 
 def _may_read_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether B fits L2, or passes over K pay."""
-    return _unpacked_pass(gemm, target, accumulator) is not None and may_split_k(gemm, target, accumulator)
+    return _unpacked_pass(gemm, target.caches, target.core.limits, accumulator) is not None and may_split_k(
+        gemm, target, accumulator
+    )
 
 
-def _b_rows_in_half_l2(gemm: Gemm, target: Target, accumulator: Type) -> int:
+def _b_rows_in_half_l2(gemm: Gemm, caches: Caches, accumulator: Type) -> int:
     """Half of the rows of B that fit L2 together with the partial sums."""
     sums = partial_sums(gemm, accumulator).bytes_moved
-    return max(0, target.caches.l2 * 3 // 4 - sums) // 2 // max(_pitch(gemm), 1)
+    return max(0, caches.l2 * 3 // 4 - sums) // 2 // max(_pitch(gemm), 1)
 
 
 def _pitch(gemm: Gemm) -> int:
@@ -214,39 +222,45 @@ def _pitch(gemm: Gemm) -> int:
     return gemm.b.row_stride * bytes_of(gemm.b.element)
 
 
-def is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
+def is_packed_whole(gemm: Gemm, caches: Caches, limits: KernelLimits, row: int, nc: int) -> bool:
     """Whether an A with rows of this many bytes is packed once for all blocks of columns.
 
     It is where the last-level cache holds it, or there are many blocks; otherwise each block packs it again.
     """
-    limits = target.core.limits
     return (
-        gemm.m * row <= target.caches.l3 // limits.packing.a_share_of_l3 or gemm.n > limits.packing.max_a_packings * nc
+        gemm.m * row <= caches.l3 // limits.packing.packed_a_l3_divisor or gemm.n > limits.packing.max_a_packings * nc
     )
 
 
 def cache_blocks(
-    gemm: Gemm, target: Target, tile: tuple[int, int], line: tuple[int, int], *, pack_a: bool, by_columns: bool
+    gemm: Gemm,
+    caches: Caches,
+    limits: KernelLimits,
+    tile: tuple[int, int],
+    line: tuple[int, int],
+    *,
+    pack_a: bool,
+    by_columns: bool,
 ) -> tuple[int, int]:
     """Rows and columns of a cache block, given the bytes of a row of A and of a column of B.
 
     A column-major A that several blocks of columns read is copied to row-major as a whole; else it is copied block by
     block, and streamed through the caches like B.
     """
-    (mr, nr), (row, column), l2 = tile, line, target.caches.l2
+    (mr, nr), (row, column), l2 = tile, line, caches.l2
     if by_columns:
-        mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // 2), pack_a=False)
-        if nc < gemm.n and is_packed_whole(gemm, target, row, nc):
+        mc, nc = _blocks(caches, tile, (gemm.m, row), (column, l2 // 2), pack_a=False)
+        if nc < gemm.n and is_packed_whole(gemm, caches, limits, row, nc):
             return mc, nc
-    mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
-    fit_l1 = nr * column + mr * row <= target.caches.l1 // 2  # a panel and a row tile
+    mc, nc = _blocks(caches, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
+    fit_l1 = nr * column + mr * row <= caches.l1 // 2  # a panel and a row tile
     if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not fit_l1):
         mc = mr  # a row tile is packed right before its products, and stays in L1 while panels of B are streamed
     return mc, nc
 
 
 def _blocks(
-    target: Target, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
+    caches: Caches, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
 ) -> tuple[int, int]:
     """Rows and columns of a cache block; `a`: rows and bytes of a row; `b`: bytes of a column, and the block's limit.
 
@@ -254,7 +268,6 @@ def _blocks(
     is reused there by many row tiles. Otherwise each row tile loads it from L2, and blocks of a large A are reused by
     all panels instead. Many rows are packed at a time.
     """
-    caches = target.caches
     mr, nr = tile
     (rows, row), (column, most) = a, b
     beside = rows * row if rows * row <= caches.l2 // 4 else 0
@@ -287,7 +300,9 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
     if rows <= vectors or recipe.prefetch.b_steps:
         return least
     positions = (target.registers - 1 - rows * vectors) // (vectors + 1)
-    return max(least, min(positions, int(target.core.latency) - 1 if unrolled else target.core.limits.k_loop.unroll))
+    return max(
+        least, min(positions, int(target.core.fma_latency) - 1 if unrolled else target.core.limits.k_loop.unroll)
+    )
 
 
 def elements_of_a(target: Target, accumulator: Type) -> int:

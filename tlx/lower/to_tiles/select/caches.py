@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tlx.lower.to_tiles.problem import BatchStrides
-from tlx.target.target import Target
+from tlx.target.costs.memory import Caches, MemoryModel
 
 
-def usable_last_level_bytes(target: Target) -> int:
+def usable_last_level_bytes(caches: Caches, memory: MemoryModel) -> int:
     """Bytes of the last-level cache that one program can count on."""
-    return min(target.caches.l3, target.memory.l3_program_bytes)
+    return min(caches.l3, memory.max_l3_bytes_per_program)
 
 
-def retained_last_level_bytes(target: Target) -> int:
+def retained_last_level_bytes(caches: Caches, memory: MemoryModel) -> int:
     """Bytes that stay in the last-level cache until they are read again: one processor's share of it, within limits.
 
     Larger results are best written by non-temporal stores. Speed-up by them, measured on 2026-11-22, without and with a
@@ -23,10 +23,10 @@ def retained_last_level_bytes(target: Target) -> int:
         exp of 4 M floats (32 MB)                  32 on 300 MB                             1.68 and 1.24
         a sum of 4 M bfloats (24 MB)               32 on 300 MB                             1.42 and 1.12
     """
-    share = max(target.memory.l3_core_bytes, target.caches.l3 // target.caches.sharers)
-    return min(share, usable_last_level_bytes(target))
+    share = max(memory.min_l3_bytes_per_core, caches.l3 // caches.l3_sharers)
+    return min(share, usable_last_level_bytes(caches, memory))
 
 
-def batch_exceeds_caches(batch: BatchStrides | None, target: Target) -> bool:
+def batch_exceeds_caches(batch: BatchStrides | None, caches: Caches, memory: MemoryModel) -> bool:
     """Whether all iterations of a batch together move more than the last-level cache holds for one program."""
-    return batch is not None and batch.total is not None and batch.total > retained_last_level_bytes(target)
+    return batch is not None and batch.total is not None and batch.total > retained_last_level_bytes(caches, memory)

@@ -32,6 +32,7 @@ from tlx.lower.to_tiles.expression import Expression, MatrixLeaf
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Reduction, RowFusion, as_long_row, pointer_views, take_rows
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
+from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
 
 _SQUARE: Final = 16
@@ -64,32 +65,34 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
     shape = tile_shape(value, target)
     if (
         shape.cols != shape.lanes
-        or len(_row_invariant_leaves(value)) < target.core.limits.elementwise.shared_leaves
+        or len(_row_invariant_leaves(value)) < target.core.limits.elementwise.min_shared_leaves
         or problem.streamed_bytes <= target.caches.l2
     ):
         return shape
-    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _is_crowded(value, target)
+    in_order = all(leaf.view.cols == 1 for leaf in _row_invariant_leaves(value)) or _rows_share_few_sets(
+        value, target.caches
+    )
     return replace(shape, rows=1) if in_order else shape
 
 
-def _is_crowded(value: Expression, target: Target) -> bool:
+def _rows_share_few_sets(value: Expression, caches: Caches) -> bool:
     """Whether the pitch of rows makes them share few sets of L1."""
     views = [(leaf.view, bytes_of(leaf.element)) for leaf in value.leaves()]
-    return any(view.rows > 1 and view.row_stride * size % target.caches.far_pitch == 0 for view, size in views)
+    return any(view.rows > 1 and view.row_stride * size % caches.two_set_pitch == 0 for view, size in views)
 
 
 def tile_shape(value: Expression, target: Target) -> TileShape:
     """The tile that computes a few registers of each live value at a time."""
     lanes = value.lanes(target)
     if needs_transpose(value):
-        return square_tile(value, lanes, target)
+        return square_tile(value, lanes, target.registers)
     limits = target.core.limits
-    if len(_row_invariant_leaves(value)) >= limits.elementwise.shared_leaves and value.rows > 1:
+    if len(_row_invariant_leaves(value)) >= limits.elementwise.min_shared_leaves and value.rows > 1:
         tiles = -(
             -value.rows // max(1, min(limits.elementwise.max_shared_rows, target.registers // (value.max_live + 1)))
         )
         return TileShape(-(-value.rows // tiles), lanes, lanes)
-    registers = max(1, min(limits.elementwise.registers_per_value, target.registers // (2 * value.max_live + 1)))
+    registers = max(1, min(limits.elementwise.max_registers_per_value, target.registers // (2 * value.max_live + 1)))
     if value.cost(target) >= COSTLY:
         registers = min(registers, _costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))
@@ -113,11 +116,11 @@ def needs_transpose(value: Expression) -> bool:
     return any(leaf.view.col_stride != 1 and leaf.view.cols > 1 for leaf in value.leaves())
 
 
-def square_tile(value: Expression, lanes: int, target: Target) -> TileShape:
+def square_tile(value: Expression, lanes: int, registers: int) -> TileShape:
     """The tile to transpose; it has fewer rows where that is needed to keep all live values in registers."""
     side = min(lanes, _SQUARE)
     rows = side
-    while rows > 4 and rows * (value.max_live + 1) > target.registers:
+    while rows > 4 and rows * (value.max_live + 1) > registers:
         rows //= 2
     return TileShape(min(rows, value.rows), side, side)
 
@@ -151,7 +154,7 @@ def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Ro
     read, written = _traffic(problem)
     moves = read + written
     place = _holding_cache(moves, target)
-    work = value_instructions(problem, target) / target.core.products
+    work = value_instructions(problem, target) / target.core.fmas_per_cycle
     transfer = _transfer_cycles(read, written, place, target)
     return Roofline(moves, place, transfer, work, _has_nontemporal_stores(problem, target))
 
@@ -174,14 +177,18 @@ def _traffic(problem: Elementwise | Reduction | RowFusion) -> tuple[int, int]:
 
 
 def _holding_cache(moves: int, target: Target) -> str:
-    sizes = {"L1": target.caches.l1, "L2": target.caches.l2, "L3": usable_last_level_bytes(target)}
+    sizes = {
+        "L1": target.caches.l1,
+        "L2": target.caches.l2,
+        "L3": usable_last_level_bytes(target.caches, target.memory),
+    }
     return next((name for name, size in sizes.items() if moves <= size), "memory")
 
 
 def _transfer_cycles(read: int, written: int, place: str, target: Target) -> float:
     if place == "L1":
         width = max(target.vector_bytes, 1)
-        return max(read / (target.core.loads * width), written / width)
+        return max(read / (target.core.loads_per_cycle * width), written / width)
     memory = target.memory
     return (read + written) / (memory.l2_bytes_per_cycle if place == "L2" else memory.bytes_per_cycle)
 
@@ -201,7 +208,7 @@ def _has_nontemporal_stores(problem: Elementwise | Reduction | RowFusion, target
         return has_nontemporal_stores(problem, target)
     if isinstance(problem, Reduction):
         return False
-    rows = fused_block_rows(problem, target)
+    rows = fused_block_rows(problem, target.caches)
     pieces = (take_rows(part.problem, rows) for part in problem.parts if part.is_disjoint)
     return any(has_nontemporal_stores(piece, target) for piece in pieces if isinstance(piece, Elementwise))
 
@@ -223,7 +230,7 @@ class ColumnSpan:
 
 def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
     """Whether a result and its operands exceed the caches: those of the whole problem, if this is a part of one."""
-    return (problem.total_bytes or problem.bytes_moved) > retained_last_level_bytes(target)
+    return (problem.total_bytes or problem.bytes_moved) > retained_last_level_bytes(target.caches, target.memory)
 
 
 def store_alignment(problem: Copy | Elementwise, target: Target) -> int:
@@ -283,12 +290,12 @@ _BLOCK_GRANULE = 8
 """Rows that the tiles of short rows have at most."""
 
 
-def fused_block_rows(problem: RowFusion, target: Target) -> int:
+def fused_block_rows(problem: RowFusion, caches: Caches) -> int:
     """Rows of a block: the data they read and write fills half of the L1 cache."""
     widths: dict[int, int] = {}
     for part in problem.parts:
         for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
             if view.rows == problem.rows:
                 widths[number] = max(widths.get(number, 0), view.cols * bytes_of(view.element))
-    rows = max(1, target.caches.l1 // 2 // sum(widths.values()))
+    rows = max(1, caches.l1 // 2 // sum(widths.values()))
     return min(problem.rows, rows - rows % _BLOCK_GRANULE if rows > _BLOCK_GRANULE else rows)

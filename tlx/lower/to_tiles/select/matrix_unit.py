@@ -31,20 +31,21 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.caches import retained_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import (
-    Blocks,
+    CacheBlockSizes,
     Correction,
     MultiplyAdd,
-    Packing,
-    Prefetch,
+    PackedOperands,
+    PrefetchChoices,
     Recipe,
-    Tile,
+    RegisterTileShape,
     column_ranges,
     round_up,
     row_ranges,
 )
 from tlx.lower.to_tiles.select.recipe_cost import a_stays_in_l1, cost, recipe_kind
+from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixTiming, MatrixUnit, TileKind
+from tlx.target.matrix_unit import MatrixUnit, MatrixUnitCosts, TileKind
 from tlx.target.target import Target
 
 
@@ -65,7 +66,7 @@ def matrix_unit_recipe(
     assert matrix is not None
     size, kind = bits_of(gemm.a.element) // 8, matrix.kind_of(dot)
     unit_rows = kind.rows_for(gemm.m)
-    grid = knob_constraints.matrix_grid(knobs, kind, unit_rows) or _grid(gemm, target, kind)
+    grid = knob_constraints.matrix_grid(knobs, kind, unit_rows) or _grid(gemm, target.caches, kind)
     mr, nr = unit_rows * grid[0], kind.columns * grid[1]
     deepest = kind.step_bytes // size
     kstep = deepest * _steps_at_once(-(-gemm.k // deepest), kind)
@@ -76,31 +77,31 @@ def matrix_unit_recipe(
     signs = (gemm.lhs_sign, gemm.rhs_sign) if correction == "none" else (dot.lhs[1], dot.rhs[1])
     recipe = Recipe(
         MultiplyAdd("matrix", MMA_NAMES[signs], gemm.a.element, gemm.b.element, accumulator, dot.width, correction),
-        Tile(mr, nr, kstep, kind.columns, unit_rows=unit_rows),
-        Blocks(mr, nr, kc),
-        Packing(a=False, b=True),
+        RegisterTileShape(mr, nr, kstep, kind.columns, unit_rows=unit_rows),
+        CacheBlockSizes(mr, nr, kc),
+        PackedOperands(a=False, b=True),
         efficiency=0.0,
     )
     pack_a = knob_constraints.packing(
-        "A", knobs.pack_a, _needs_packed_a(gemm, recipe, matrix), _gains_by_packed_a(gemm, recipe, target)
+        "A", knobs.pack_a, _needs_packed_a(gemm, recipe, matrix), _is_packing_a_profitable(gemm, recipe, target)
     )
-    gains_b = _gains_by_packed_b(gemm, recipe, target)
+    gains_b = _is_packing_b_profitable(gemm, recipe, target)
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
-    recipe = replace(recipe, packing=Packing(pack_a, pack_b, a_in_groups=matrix.a_layout == "groups"))
+    recipe = replace(recipe, packing=PackedOperands(pack_a, pack_b, a_in_groups=matrix.a_layout == "groups"))
     resident_rows = _resident_rows(gemm, recipe, target)
-    b_block = target.caches.l2 // _STREAMED_SHARE if resident_rows else _b_block_bytes(gemm, recipe, target)
+    b_block = target.caches.l2 // _STREAMED_SHARE if resident_rows else _b_block_bytes(gemm, recipe, target.caches)
     recipe = recipe.with_blocks(mc=resident_rows or mr, nc=max(nr, b_block // depth // nr * nr))
     if pack_a and recipe.blocks.nc < gemm.n and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4:
         recipe = recipe.with_blocks(mc=round_up(gemm.m, mr))  # packed once for all blocks of columns
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = recipe.with_blocks(mc=mc, nc=nc)
-    recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target)))
+    recipe = replace(recipe, prefetch=PrefetchChoices(b_bypasses_l1=_b_bypasses_l1(gemm, recipe, target.caches)))
     return with_prefetches(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
 
 
-def _timing(target: Target) -> MatrixTiming:
+def _unit_costs(target: Target) -> MatrixUnitCosts:
     assert target.matrix is not None
-    return target.matrix.timing
+    return target.matrix.costs
 
 
 def _steps_at_once(steps: int, kind: TileKind) -> int:
@@ -108,27 +109,26 @@ def _steps_at_once(steps: int, kind: TileKind) -> int:
     return next(count for count in range(kind.unroll, 0, -1) if steps % count == 0)
 
 
-def _grid(gemm: Gemm, target: Target, kind: TileKind) -> tuple[int, int]:
+def _grid(gemm: Gemm, caches: Caches, kind: TileKind) -> tuple[int, int]:
     """Accumulators along M and N."""
     (rows, columns), across = kind.grid, -(-gemm.n // kind.columns)
     if gemm.m <= kind.rows:
         return 1, across if kind.fits(1, across) else min(rows * columns, across)
     if gemm.n <= kind.columns:
-        return min(rows * columns, -(-gemm.m // kind.rows), _adjacent_tiles(gemm, target, kind)), 1
-    if columns < across <= rows * columns and a_misses_l2(gemm, target):
+        return min(rows * columns, -(-gemm.m // kind.rows), _adjacent_tiles(gemm, caches, kind)), 1
+    if columns < across <= rows * columns and a_misses_l2(gemm, caches):
         return 1, across
     return rows, columns
 
 
-def _adjacent_tiles(gemm: Gemm, target: Target, kind: TileKind) -> int:
+def _adjacent_tiles(gemm: Gemm, caches: Caches, kind: TileKind) -> int:
     """How many vertically adjacent tiles of A fit the sets of L1 with their cache lines and the next ones.
 
     Rows 1 KB apart share 4 of 64 sets: 16 such rows take 4 of 12 ways, 64 rows would take 16.
     """
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
-    caches = target.caches
-    sets = min(caches.l1_way // gcd(pitch, caches.l1_way), caches.l1_way // caches.line)
-    return max(1, caches.l1 // caches.l1_way * sets // (2 * kind.rows))
+    sets = min(caches.l1_way_bytes // gcd(pitch, caches.l1_way_bytes), caches.l1_way_bytes // caches.line_bytes)
+    return max(1, caches.l1 // caches.l1_way_bytes * sets // (2 * kind.rows))
 
 
 def _needs_packed_a(gemm: Gemm, recipe: Recipe, matrix: MatrixUnit) -> str:
@@ -144,10 +144,10 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe, matrix: MatrixUnit) -> str:
     return ""
 
 
-def _gains_by_packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _is_packing_a_profitable(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
-    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line == 0
-    return not aligned and gemm.n >= _timing(target).copy_uses * recipe.tile.nr
+    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % target.caches.line_bytes == 0
+    return not aligned and gemm.n >= _unit_costs(target).min_copy_uses * recipe.tile.nr
 
 
 _STREAMED_SHARE: Final = 10
@@ -169,11 +169,13 @@ def _resident_rows(gemm: Gemm, recipe: Recipe, target: Target) -> int:
     streams = recipe.packing.b and gemm.packs_per_product == 0 and gemm.b.bytes_moved > caches.l2 // 2
     if not is_single or not streams or tiles == 1:
         return 0
-    most = recipe.tile.kstep * recipe.tile.nr * bits_of(recipe.mma.operand_b) // 8 // caches.line
+    most = recipe.tile.kstep * recipe.tile.nr * bits_of(recipe.mma.operand_b) // 8 // caches.line_bytes
     if gemm.a.bytes_moved <= caches.l2 // 2 and tiles <= most:  # each tile prefetches a line or more in each step
         return tiles * mr
     fit = caches.l2 * 3 // 8 // (mr * row)
-    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= retained_last_level_bytes(target)
+    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= retained_last_level_bytes(
+        target.caches, target.memory
+    )
     return fit * mr if _LEAST_RESIDENT_TILES <= fit <= most and is_deep and not recipe.packing.a else 0
 
 
@@ -181,12 +183,12 @@ _LEAST_RESIDENT_TILES: Final = 4
 """Least row tiles for which a block of B is read from beyond L2."""
 
 
-def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target) -> int:
+def _b_block_bytes(gemm: Gemm, recipe: Recipe, caches: Caches) -> int:
     """Bytes of a block of B: half of L2, or a quarter where L2 holds B both in memory order and packed.
 
     Where rows of A do not stay in L1, they miss L2 for each block, so that fewer blocks of half of L2 are faster.
     """
-    return target.caches.l2 // (4 if recipe.packing.b and a_stays_in_l1(gemm, recipe, target) else 2)
+    return caches.l2 // (4 if recipe.packing.b and a_stays_in_l1(gemm, recipe, caches) else 2)
 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
@@ -202,17 +204,21 @@ def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     return "the unit reads whole tiles of it" if gemm.k % recipe.tile.kstep or reads_beyond else ""
 
 
-def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _is_packing_b_profitable(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether a tile's rows are so far apart, and read so often, that copying them pays.
 
     It does not where a row tile of A stays in L1: rows far apart pass through only a few sets, and panels through all.
     """
     size = bits_of(gemm.b.element) // 8
-    far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.far_pitch
-    return far and gemm.m >= _timing(target).copy_uses * recipe.tile.mr and not a_stays_in_l1(gemm, recipe, target)
+    far = gemm.b.row_stride * recipe.mma.width * size >= target.caches.two_set_pitch
+    return (
+        far
+        and gemm.m >= _unit_costs(target).min_copy_uses * recipe.tile.mr
+        and not a_stays_in_l1(gemm, recipe, target.caches)
+    )
 
 
-def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
     """Whether tiles of B are evicted from L1 before the next row tile reads them.
 
     They then bypass L1, so that lines of A stay there for the next panel. It does not pay where the working set barely
@@ -223,19 +229,19 @@ def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """
     row = gemm.total_k * bits_of(gemm.a.element) // 8
     working_set = (recipe.tile.mr + min(recipe.blocks.nc, round_up(gemm.n, recipe.tile.nr))) * row
-    a_may_stay = recipe.tile.mr * row <= 4 * target.caches.l1
+    a_may_stay = recipe.tile.mr * row <= 4 * caches.l1
     starts = sorted(start for _, start in gemm.term_offsets)
     disjoint = recipe.packing.b or all(end - start >= gemm.b.size for start, end in pairwise(starts))
-    is_reused = gemm.m > recipe.tile.mr and working_set > 2 * target.caches.l1
+    is_reused = gemm.m > recipe.tile.mr and working_set > 2 * caches.l1
     return is_reused and a_may_stay and disjoint and not gemm.all_pairs
 
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The fraction of the unit's peak that the kernel should reach: cycles of its products over all its cycles."""
-    timing, kind = _timing(target), recipe_kind(recipe, target)
+    timing, kind = _unit_costs(target), recipe_kind(recipe, target)
     tile = kind.rows * kind.columns * kind.step_bytes * 8 // bits_of(gemm.a.element)
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand * kind.cycles / tile
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    is_exposed = gemm.epilogue is not None and steps <= timing.few_steps
-    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row if is_exposed else 0
+    is_exposed = gemm.epilogue is not None and steps <= timing.max_exposed_epilogue_steps
+    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row_cycles if is_exposed else 0
     return products / (cost(gemm, recipe, target).compute + epilogue)

@@ -39,7 +39,7 @@ class MultiplyAdd:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class RegisterTileShape:
     """The register tile, and how the columns that do not fill it are summed.
 
     Attributes:
@@ -67,7 +67,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class CacheBlockSizes:
     """Cache blocks along M (rows), N (columns) and K (positions of a pass)."""
 
     mc: int
@@ -76,7 +76,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Packing:
+class PackedOperands:
     """Operands that are copied into panels before they are multiplied.
 
     Attributes:
@@ -97,7 +97,7 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
+class PrefetchChoices:
     """What is prefetched, and which loads bypass a cache.
 
     Attributes:
@@ -117,7 +117,7 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class StoreChoices:
     """How C is stored.
 
     Attributes:
@@ -144,11 +144,11 @@ class Recipe:
     """
 
     mma: MultiplyAdd
-    tile: Tile
-    blocks: Blocks
-    packing: Packing
-    prefetch: Prefetch = Prefetch()
-    stores: Stores = Stores()
+    tile: RegisterTileShape
+    blocks: CacheBlockSizes
+    packing: PackedOperands
+    prefetch: PrefetchChoices = PrefetchChoices()
+    stores: StoreChoices = StoreChoices()
     efficiency: float = 1.0
 
     def with_blocks(self, *, mc: int | None = None, nc: int | None = None) -> Recipe:

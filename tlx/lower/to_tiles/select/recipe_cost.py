@@ -31,8 +31,10 @@ from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
 from tlx.target.costs.candidates import randomized_cycles
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot
-from tlx.target.matrix_unit import MatrixTiming, TileKind
+from tlx.target.matrix_unit import MatrixUnitCosts, TileKind
 from tlx.target.target import Target
 
 
@@ -44,9 +46,9 @@ def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     return packs and gemm.m <= recipe.tile.mr and whole and multiplies_all
 
 
-def a_stays_in_l1(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+def a_stays_in_l1(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
     """Whether a row tile of A stays in L1 while all columns of B are streamed."""
-    return min(gemm.m, recipe.tile.mr) * gemm.total_k * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
+    return min(gemm.m, recipe.tile.mr) * gemm.total_k * bytes_of(gemm.a.element) <= caches.l1 * 3 // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def cost(gemm: Gemm, recipe: Recipe, target: Target) -> Cost:
         products, others = _vector_parts(gemm, recipe, target)
         cycles = products + others + target.core.costs.call_cycles
         total = _with_memory_stalls(cycles, gemm, recipe, target)
-    return Cost(cycles, randomized_cycles(target.core.costs.seed, total, gemm.knob_key, recipe.mma.unit))
+    return Cost(cycles, randomized_cycles(target.core.costs.decision_seed, total, gemm.knob_key, recipe.mma.unit))
 
 
 def recipe_dot(recipe: Recipe, target: Target) -> Dot | None:
@@ -90,7 +92,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product on the matrix unit; where the working set exceeds L1, C and packed tiles leave it."""
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
-    timing, kind = matrix.timing, recipe_kind(recipe, target)
+    timing, kind = matrix.costs, recipe_kind(recipe, target)
     height = recipe.tile.unit_rows
     rows, columns = -(-gemm.m // height), -(-gemm.n // kind.columns)
     steps, kstep = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets), recipe.tile.kstep
@@ -102,11 +104,11 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     by_steps = packs_by_steps(gemm, recipe)
     packed_columns = min(recipe.blocks.nc, gemm.n) if packs_b and not by_steps else 0
     packed_rows = gemm.m if recipe.packing.a and recipe.blocks.mc > recipe.tile.mr else 0
-    place = _holding_level(gemm, recipe, target, depth * (packed_columns + packed_rows))
+    place = _holding_level(gemm, recipe, target.caches, depth * (packed_columns + packed_rows))
     many_pages = min(recipe.blocks.nc, gemm.n) * depth > target.memory.tlb_bytes
-    load_b = timing.load[0 if place == 0 or by_steps else 1 + many_pages]
-    load_b = timing.load_bypassing_l1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
-    reload = (gemm.products_per_operand - 1) * timing.load[0]
+    load_b = timing.load_cycles[0 if place == 0 or by_steps else 1 + many_pages]
+    load_b = timing.l1_bypassing_load_cycles[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
+    reload = (gemm.products_per_operand - 1) * timing.load_cycles[0]
     load_a = (_tile_of_a(gemm, recipe, target, place) + reload) * height / kind.rows
     product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
     row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
@@ -114,22 +116,22 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     packing = steps * (
         lines * columns * packs_b * gemm.packs_per_product * row_of_b + height * rows * recipe.packing.a * row_of_a
     )
-    crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line and gemm.m > 1
-    store = timing.store[place] * (timing.crossing if crosses else 1) * height / kind.rows
-    once = timing.configuration if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
+    crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line_bytes and gemm.m > 1
+    store = timing.store_cycles[place] * (timing.line_crossing_store_factor if crosses else 1) * height / kind.rows
+    once = timing.configure_cycles if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
     busy = tiles * (steps * product + store) + packing
-    return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
+    return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target.caches, target.memory))
 
 
-def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixTiming, place: int) -> tuple[float, float]:
+def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixUnitCosts, place: int) -> tuple[float, float]:
     """Cycles of a row of a packed tile of A, and of B; `place`: the cache level that holds operands and panels."""
-    deep = timing.masked_row if gemm.k % recipe.tile.kstep else 0
-    masked_a = timing.masked_row if any(r.padding for r in row_ranges(gemm, recipe)) else deep
-    masked_b = timing.masked_row if any(c.padding for c in column_ranges(gemm, recipe)) else deep
-    row_of_b = timing.packed_row[0 if packs_by_steps(gemm, recipe) else place] + masked_b
+    deep = timing.masked_row_cycles if gemm.k % recipe.tile.kstep else 0
+    masked_a = timing.masked_row_cycles if any(r.padding for r in row_ranges(gemm, recipe)) else deep
+    masked_b = timing.masked_row_cycles if any(c.padding for c in column_ranges(gemm, recipe)) else deep
+    row_of_b = timing.packed_row_cycles[0 if packs_by_steps(gemm, recipe) else place] + masked_b
     if gemm.a.is_row_major == recipe.packing.a_in_groups:
-        return timing.transposed_row[place] + masked_a, row_of_b
-    return timing.packed_row[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
+        return timing.transposed_row_cycles[place] + masked_a, row_of_b
+    return timing.packed_row_cycles[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
 
 
 def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
@@ -138,8 +140,8 @@ def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
     Where A does not stay in L2, the first panel of each block loads a row tile from beyond it.
     """
     assert target.matrix is not None
-    load = target.matrix.timing.load
-    if place == 0 or a_stays_in_l1(gemm, recipe, target):
+    load = target.matrix.costs.load_cycles
+    if place == 0 or a_stays_in_l1(gemm, recipe, target.caches):
         return load[0]
     first = (
         min(1.0, recipe.tile.nr / min(recipe.blocks.nc, gemm.n)) if gemm.a.bytes_moved > target.caches.l2 // 2 else 0.0
@@ -150,11 +152,11 @@ def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
     return (1 - first) * (stays * load[0] + (1 - stays) * load[1]) + first * load[-1]
 
 
-def _holding_level(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
+def _holding_level(gemm: Gemm, recipe: Recipe, caches: Caches, packed: int) -> int:
     """The cache level that holds operands, result and this many bytes of panels together: L1, L2, or beyond."""
     operands = gemm.total_k * (gemm.m + gemm.n) * bits_of(gemm.a.element) // 8
     total = operands + packed + gemm.m * gemm.n * bits_of(recipe.mma.accumulator) // 8
-    return (total > target.caches.l1) + (total > target.caches.l2)
+    return (total > caches.l1) + (total > caches.l2)
 
 
 def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
@@ -189,7 +191,7 @@ def _with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Targe
 def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The fraction of the vectors' peak that a kernel should reach when it is called repeatedly and calls overlap."""
     products, others = _vector_parts(gemm, recipe, target)
-    cycles = products + target.core.costs.exposed_share * others
+    cycles = products + target.core.costs.unoverlapped_packing_share * others
     if gemm.batch is None:
         cycles = _with_memory_stalls(cycles, gemm, recipe, target)
     return min(1.0, ideal_cycles(gemm, recipe.mma.accumulator, target, recipe_dot(recipe, target)) / cycles)
@@ -198,7 +200,7 @@ def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
 def ideal_cycles(gemm: Gemm, accumulator: Type, target: Target, dot: Dot | None) -> float:
     """Cycles of the products alone on vectors with all lanes filled."""
     lanes = target.vector_bytes * 8 // bits_of(accumulator)
-    each = dot.cycles / dot.width if dot else 1 / target.core.products
+    each = dot.cycles / dot.width if dot else 1 / target.core.fmas_per_cycle
     return gemm.m * gemm.n * gemm.total_k / lanes * each
 
 
@@ -207,7 +209,7 @@ def _with_b_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) ->
     moves = gemm.b.bytes_moved
     if recipe.packing.b and moves > target.caches.l1:
         packed = gemm.k * gemm.n * bytes_of(recipe.mma.operand_b)
-        read = transfer_cycles(packed, target) if gemm.packs_per_product < 1 else 0
+        read = transfer_cycles(packed, target.caches, target.memory) if gemm.packs_per_product < 1 else 0
         return hypot(
             cycles + packed / target.vector_bytes * target.core.costs.packing.l1_miss_cycles * gemm.packs_per_product,
             read,
@@ -218,7 +220,7 @@ def _with_b_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) ->
         if moves > target.caches.l2 and "B" not in recipe.prefetch.operands
         else 0
     )
-    return max(cycles, transfer_cycles(moves, target) * (1 + detection))
+    return max(cycles, transfer_cycles(moves, target.caches, target.memory) * (1 + detection))
 
 
 def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, float]:
@@ -226,8 +228,10 @@ def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, fl
     core, lanes, dot = target.core, recipe.tile.lanes, recipe_dot(recipe, target)
     terms, steps = len(gemm.term_offsets), -(-gemm.k // recipe.tile.kstep)
     vectors = -(-(gemm.n - recipe.tile.dot_columns - recipe.tile.paired_columns) // lanes)
-    slower = max(1.0, dot.cycles * core.products) if dot is not None else 1.0
-    pairs = paired_columns_cycles(gemm, target, recipe.tile.mr) if recipe.tile.paired_columns else 0
+    slower = max(1.0, dot.cycles * core.fmas_per_cycle) if dot is not None else 1.0
+    pairs = (
+        paired_columns_cycles(gemm, target.registers, target.core, recipe.tile.mr) if recipe.tile.paired_columns else 0
+    )
     if not vectors:
         return pairs, terms * _packed_a(gemm, recipe, target)
     tile = recipe.tile.mr, recipe.tile.nr // lanes
@@ -246,9 +250,11 @@ def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target) -> tuple[float, fl
     others = steps * vectors * packed_b * gemm.packs_per_product if recipe.packing.b else 0
     others += _packed_a(gemm, recipe, target)
     if not gemm.c.is_row_major:
-        column = max(1, target.caches.line // 2 // bytes_of(gemm.c.element))
+        column = max(1, target.caches.line_bytes // 2 // bytes_of(gemm.c.element))
         others += transposed_store_cycles(core, gemm.m, vectors, recipe.tile.mr, column)
-    along = dot_product_columns_cycles(gemm, target, recipe.tile.dot_columns, lanes) if recipe.tile.dot_columns else 0
+    along = (
+        dot_product_columns_cycles(gemm, target.core, recipe.tile.dot_columns, lanes) if recipe.tile.dot_columns else 0
+    )
     return terms * products, terms * others + along + pairs
 
 
@@ -258,7 +264,7 @@ def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
         return 0
     if recipe.mma.unit == "fma" and not gemm.a.is_row_major:
         return gemm.k * copied_a_cycles(
-            target.core, gemm.m, recipe.tile.mr, max(1, target.caches.line // 2 // bytes_of(recipe.mma.operand_a))
+            target.core, gemm.m, recipe.tile.mr, max(1, target.caches.line_bytes // 2 // bytes_of(recipe.mma.operand_a))
         )
     if not gemm.a.is_row_major:
         return gemm.m * gemm.k * target.core.costs.packing.transposed_element_cycles
@@ -269,40 +275,39 @@ def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     )
 
 
-def dot_product_columns_cycles(gemm: Gemm, target: Target, count: int, lanes: int) -> float:
+def dot_product_columns_cycles(gemm: Gemm, core: CoreModel, count: int, lanes: int) -> float:
     """Approximate cycles of dot products along K for a number of columns."""
-    core = target.core
-    step = max(count / core.products, (1 + count / 4) / core.loads)
+    step = max(count / core.fmas_per_cycle, (1 + count / 4) / core.loads_per_cycle)
     costs = core.costs.column_tail
     summed = gemm.m * (-(-gemm.k // lanes) * step + count * costs.dot_sum_cycles)
     return summed + gemm.k * count * costs.dot_copy_cycles
 
 
-def dot_product_rows(target: Target, count: int) -> int:
+def dot_product_rows(registers: int, count: int) -> int:
     """Rows of sums that fit the registers, besides one register for each column and one for a row."""
-    return (target.registers - 1) // count - 1
+    return (registers - 1) // count - 1
 
 
-def paired_step_cycles(gemm: Gemm, target: Target, mr: int, vectors: float) -> float:
+def paired_step_cycles(gemm: Gemm, core: CoreModel, mr: int, vectors: float) -> float:
     """Cycles of a step along K for all rows, in tiles of up to `mr`: what the ports allow.
 
     For a tile of one register a row, `tlx.lower.cost` overestimates loads: it gives 7.9 cycles for 12x16, which takes
     6.5.
     """
-    core, tiles = target.core, -(-gemm.m // mr)
+    tiles = -(-gemm.m // mr)
     rows = gemm.m / tiles
     return tiles * port_cycles(core, rows * vectors, rows + vectors)
 
 
-def paired_columns_cycles(gemm: Gemm, target: Target, mr: int) -> float:
+def paired_columns_cycles(gemm: Gemm, registers: int, core: CoreModel, mr: int) -> float:
     """Approximate cycles of the columns that are summed by pairs, in tiles of up to `mr` rows."""
     steps = -(-gemm.k // PAIR)
-    stored = not pairs_stay_in_registers(steps, target)
-    costs = target.core.costs.column_tail
+    stored = not pairs_stay_in_registers(steps, registers)
+    costs = core.costs.column_tail
     interleaved = costs.pair_store_cycles if stored else costs.pair_interleave_cycles
-    return steps * (paired_step_cycles(gemm, target, mr, 1) + interleaved) + gemm.m * costs.pair_sum_cycles
+    return steps * (paired_step_cycles(gemm, core, mr, 1) + interleaved) + gemm.m * costs.pair_sum_cycles
 
 
-def pairs_stay_in_registers(steps: int, target: Target) -> bool:
+def pairs_stay_in_registers(steps: int, registers: int) -> bool:
     """Whether this many pairs of B's rows fit a quarter of the registers."""
-    return steps <= target.registers // 4
+    return steps <= registers // 4

@@ -31,6 +31,7 @@ from tlx.lower.to_tiles.select.recipe import Correction, Recipe
 from tlx.lower.to_tiles.select.recipe_cost import cost
 from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
 from tlx.lower.to_tiles.select.vector import vector_recipe
+from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
@@ -46,12 +47,12 @@ def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     Raises:
         UsageError: The knobs do not fit.
     """
-    recipe = _select_on(gemm, target if knobs else _equivalent(target, gemm.a.element, gemm.b.element), knobs)
+    recipe = _select_on(gemm, target if knobs else _with_dots_for(target, gemm.a.element, gemm.b.element), knobs)
     return recipe.with_prepacked_b() if gemm.is_b_prepacked and recipe.packing.b else recipe
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
+def _with_dots_for(target: Target, lhs: Type, rhs: Type) -> Target:
     """The target with only the dot products that can multiply two types, as they are or as i16; without a name."""
     types = {str(lhs), str(rhs)} | ({"i16"} if I8 in (lhs, rhs) else set[str]())
     dots = tuple(dot for dot in target.usable_dots if types.issuperset((dot.lhs[0], dot.rhs[0])))
@@ -70,7 +71,7 @@ def _equivalent(target: Target, lhs: Type, rhs: Type) -> Target:
         caches=target.caches,
         memory=target.memory,
         core=target.core,
-        blocks=target.blocks,
+        block_costs=target.block_costs,
     )
 
 
@@ -88,19 +89,19 @@ def _select_on(gemm: Gemm, target: Target, knobs: Knobs) -> Recipe:
         return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
     if recipe.mma.unit == "matrix" and tile_dot is not None:
         return matrix_unit_recipe(gemm, target, types.narrow, *tile_dot, knobs)
-    return _on_vectors(gemm, target, types, knobs)
+    return _vector_registers_recipe(gemm, target, types, knobs)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     """The cheapest recipe that keeps a tile's sums in registers, vector or tile, and its cycles."""
     types = _types(gemm)
-    recipe = _on_vectors(gemm, target, types, NO_KNOBS)
+    recipe = _vector_registers_recipe(gemm, target, types, NO_KNOBS)
     cycles = cost(gemm, recipe, target).total
     tile_dot = _matrix_dot(gemm, target, types)
     if tile_dot is None or target.matrix is None:
         return recipe, cycles
-    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target) else target.matrix.timing.vectors_lead
+    tiled, streamed = (1.0, 1.0) if _waits_for_prepared_b(gemm, target.caches) else target.matrix.costs.vector_speedups
     on_tiles = matrix_unit_recipe(gemm, target, types.narrow, *tile_dot)
     by_tiles = cost(gemm, on_tiles, target).total
     if by_tiles < cycles * tiled:
@@ -108,7 +109,7 @@ def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
     return recipe, cycles
 
 
-def _waits_for_prepared_b(gemm: Gemm, target: Target) -> bool:
+def _waits_for_prepared_b(gemm: Gemm, caches: Caches) -> bool:
     """Whether a product of several rows waits for panels that were packed before all calls and miss L2.
 
     Vectors have no lead over tiles then, whose loads follow each other more closely. GB/s of panels of 4096x4096
@@ -116,22 +117,22 @@ def _waits_for_prepared_b(gemm: Gemm, target: Target) -> bool:
     of a Xeon 6/167/1, medians of alternated calls, 2026-11-30). Vectors multiply one row as fast, and their panels can
     be narrower, so that more threads share them.
     """
-    return gemm.m > 1 and gemm.packs_per_product == 0 and b_misses_l2(gemm, target)
+    return gemm.m > 1 and gemm.packs_per_product == 0 and b_misses_l2(gemm, caches)
 
 
-class _Types(NamedTuple):
+class _AccumulatorTypes(NamedTuple):
     """Types of a product's sums: the one its result needs, and a narrower one where that is exact."""
 
     accumulator: Type
     narrow: Type
 
 
-def _types(gemm: Gemm) -> _Types:
+def _types(gemm: Gemm) -> _AccumulatorTypes:
     accumulator = gemm_accumulator_type(gemm)
-    return _Types(accumulator, _narrow_accumulator(gemm, accumulator))
+    return _AccumulatorTypes(accumulator, _narrow_accumulator(gemm, accumulator))
 
 
-def _matrix_dot(gemm: Gemm, target: Target, types: _Types) -> tuple[Dot, Correction] | None:
+def _matrix_dot(gemm: Gemm, target: Target, types: _AccumulatorTypes) -> tuple[Dot, Correction] | None:
     """The matrix unit's instruction for a product, if it has one, and the correction that its signs need."""
     return _corrected_matrix_dot(gemm, target, types.narrow) if gemm.c.is_row_major else None
 
@@ -151,7 +152,7 @@ def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
     return _corrected_matrix_dot(gemm, target, narrow) is not None
 
 
-def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> Recipe:
+def _vector_registers_recipe(gemm: Gemm, target: Target, types: _AccumulatorTypes, knobs: Knobs) -> Recipe:
     """The recipe on vector registers."""
     accumulator, narrow = types
     in_place = gemm.b.interleave > 1  # `to_2d` has decided that dot products read it so

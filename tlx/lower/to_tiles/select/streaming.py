@@ -27,7 +27,15 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.cost import transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.select.recipe import Blocks, Correction, MultiplyAdd, Packing, Prefetch, Recipe, Tile
+from tlx.lower.to_tiles.select.recipe import (
+    CacheBlockSizes,
+    Correction,
+    MultiplyAdd,
+    PackedOperands,
+    PrefetchChoices,
+    Recipe,
+    RegisterTileShape,
+)
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.instructions.dots import Dot, Sign
@@ -62,7 +70,7 @@ class StreamingMethod:
 
     @property
     def order(self) -> tuple[int, int]:
-        """`Tile.column_permutation`: how many registers columns are distributed over, in groups of how many."""
+        """`RegisterTileShape.column_permutation`: over how many registers columns are distributed, in which groups."""
         if self.dot is not None:
             return self.width, _LANE_BITS // (bits_of(self.operand_b) * self.width)
         return (2, 1) if (self.operand_b, self.accumulator) == (BFLOAT, FLOAT) else (1, 1)
@@ -79,14 +87,16 @@ class _Step:
     def cycles(self, method: StreamingMethod, element: Type, target: Target) -> float:
         """Cycles of the step."""
         core, groups = target.core, self.rows // method.width
-        products = groups * self.m * self.vectors * (method.dot.cycles * core.products if method.dot else 1)
+        products = groups * self.m * self.vectors * (method.dot.cycles * core.fmas_per_cycle if method.dot else 1)
         shuffles, others = (count * groups * self.vectors for count in _conversions(method, element))
         read_bytes = (
             self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(method.accumulator))
         )
         loads = read_bytes / target.vector_bytes + groups * self.m + self.m * self.vectors
-        ports = (products + shuffles + others) / core.products
-        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + core.costs.streaming.step_cycles
+        ports = (products + shuffles + others) / core.fmas_per_cycle
+        return (
+            max(ports, shuffles, loads / core.loads_per_cycle, self.m * self.vectors) + core.costs.streaming.step_cycles
+        )
 
 
 def _conversions(method: StreamingMethod, element: Type) -> tuple[float, float]:
@@ -142,11 +152,11 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(method, b.element, target)
-        chain = steps * (step.rows // method.width * target.core.latency + costs.streaming.store_to_load_cycles)
+        chain = steps * (step.rows // method.width * target.core.fma_latency + costs.streaming.store_to_load_cycles)
         return max(ports, chain) + costs.streaming.sum_register_cycles * gemm.m * across + once
 
     def rank(step: _Step) -> float:
-        return randomized_cycles(costs.seed, cycles(step), gemm.knob_key, step)
+        return randomized_cycles(costs.decision_seed, cycles(step), gemm.knob_key, step)
 
     steps = [s for s in _steps(gemm, method, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
@@ -154,7 +164,7 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     best = min(steps, key=lambda s: (rank(s), s.rows * s.vectors))
     nr = best.vectors * lanes
     strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(method.accumulator)) // nr * nr)
-    moving = transfer_cycles(gemm.b.bytes_moved, target)
+    moving = transfer_cycles(gemm.b.bytes_moved, target.caches, target.memory)
     total = cycles(best) + moving
     is_near = 2 * gemm.b.bytes_moved <= target.caches.l2
     overlapped = hypot(cycles(best), moving) if is_near else total
@@ -162,13 +172,13 @@ def streaming_recipe(gemm: Gemm, target: Target, methods: Iterator[StreamingMeth
     unit, name = ("dot" if method.dot else "fma"), MMA_NAMES[method.signs]
     recipe = Recipe(
         MultiplyAdd(unit, name, operand_a, method.operand_b, method.accumulator, method.width, method.correction),
-        Tile(gemm.m, nr, method.width, lanes, streamed_rows=best.rows, column_permutation=method.order),
-        Blocks(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
-        Packing(a=bool(pack_a), b=False),
-        Prefetch("" if is_near else "B"),
+        RegisterTileShape(gemm.m, nr, method.width, lanes, streamed_rows=best.rows, column_permutation=method.order),
+        CacheBlockSizes(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
+        PackedOperands(a=bool(pack_a), b=False),
+        PrefetchChoices("" if is_near else "B"),
         efficiency=share,
     )
-    return recipe, randomized_cycles(costs.seed, total, gemm.knob_key, "streamed")
+    return recipe, randomized_cycles(costs.decision_seed, total, gemm.knob_key, "streamed")
 
 
 def _steps(gemm: Gemm, method: StreamingMethod, target: Target) -> Iterator[_Step]:

@@ -20,18 +20,18 @@ from tlx.lower.to_tiles.select.blocking import (
     k_pass,
     may_split_k,
     reads_b_unpacked,
-    rows_share_sets,
+    rows_are_pages_apart,
 )
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import (
     PAIR,
-    Blocks,
+    CacheBlockSizes,
     Correction,
     MultiplyAdd,
-    Packing,
-    Prefetch,
+    PackedOperands,
+    PrefetchChoices,
     Recipe,
-    Tile,
+    RegisterTileShape,
     round_up,
 )
 from tlx.lower.to_tiles.select.recipe_cost import (
@@ -41,18 +41,21 @@ from tlx.lower.to_tiles.select.recipe_cost import (
     paired_step_cycles,
     vector_efficiency,
 )
+from tlx.target.costs.core import CoreModel
+from tlx.target.costs.limits import KernelLimits
+from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _NARROWEST: Final = 128
-_STEPS_FROM_FAR: Final = 4
+_L2_MISS_STEPS: Final = 4
 """How much further ahead panels from beyond L2 are prefetched.
 
 Zen 5, 8x4096x4096 by 8 and 32 steps ahead, in GOP/s: float 125 and 146, bfloat 227 and 306, i8 560 and 717; 49x512x4608
 float 225 and 249, bfloat 533 and 516.
 """
-_SHARE_FROM_FAR: Final = 3
+_L2_MISS_SHARE: Final = 3
 """Inverse of the share of L1 that the prefetched steps of such a panel may fill: they are read before they are evicted.
 
 Xeon (6/207/2), 1x4096x4096 by 59 KB and by 15 KB ahead, as shares of a stream that only reads B, 2026-11-28: float 91 %
@@ -71,7 +74,7 @@ _LEAST_SUMS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class _VectorProduct:
     """A product, and the instruction that multiplies it.
 
     Attributes:
@@ -102,7 +105,7 @@ class _Product:
     def spare(self) -> int:
         """Registers that hold neither operands nor sums."""
         limits = self.target.core.limits.k_loop
-        ahead = self.dot.temporaries + limits.spare_dot_registers if self.dot else limits.spare_registers
+        ahead = self.dot.scratch_registers + limits.spare_dot_registers if self.dot else limits.spare_registers
         return int(self.correction == "columns") + ahead
 
     @property
@@ -127,7 +130,7 @@ class _Product:
         return knob_constraints.k_block(self.gemm, knobs, self.width, splits=splits, default=model)
 
 
-class _Columns(NamedTuple):
+class _ColumnSums(NamedTuple):
     """How columns of C are summed.
 
     Attributes:
@@ -155,7 +158,7 @@ def vector_recipe(
     Raises:
         UsageError: The knobs do not fit.
     """
-    product = _Product(gemm, target, accumulator, dot, correction)
+    product = _VectorProduct(gemm, target, accumulator, dot, correction)
     width, size, spare = product.width, product.b_bytes, product.spare
     lanes = product.full if dot else _lanes(gemm.n, product.full, bits_of(accumulator))
     tile = knob_constraints.vector_tile(knobs, target, lanes, spare=spare)
@@ -165,33 +168,37 @@ def vector_recipe(
     columns = _columns(product, knobs, (kc, lanes), pack_b=pack_b)
     lanes = columns.shape.lanes
     mr, nv = tile or register_tile(columns.shape, target.registers, target.core, spare=spare)
-    if tile is None and dot is None and pack_b and gemm.m == 1 and _streams_panels(gemm, target):
+    if tile is None and dot is None and pack_b and gemm.m == 1 and _streams_panels(gemm, target.caches):
         nv = min(nv, max(_LEAST_SUMS, _STREAMED_COLUMNS // lanes))
     nr = nv * lanes
     widens = dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes))
     operand_b = product.operand_b
     if columns.dots or columns.pairs or widens:
         operand_b, pack_b = gemm.b.element, False
-    pack_a = knob_constraints.packing("A", knobs.pack_a, _why_pack_a(product), _gains_by_packed_a(gemm, target, kc, nr))
+    pack_a = knob_constraints.packing(
+        "A", knobs.pack_a, _why_pack_a(product), _is_packing_a_profitable(gemm, target.caches, kc, nr)
+    )
     depth = round_up(kc * len(gemm.term_offsets), width)
     row = depth * bits_of(product.operand_a) // 8
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
-    mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
+    mc, nc = cache_blocks(
+        gemm, target.caches, target.core.limits, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns
+    )
     useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
     has_spare = (
         needed_registers(mr, nv, spare=spare, elements=columns.shape.elements) < target.registers
     )  # else LLVM spills at prefetches
     steps = target.core.limits.prefetch.b_steps
-    if _streams_panels(gemm, target) and pack_b:
-        steps = min(steps * _STEPS_FROM_FAR, max(steps, target.caches.l1 // _SHARE_FROM_FAR // (width * nr * size)))
+    if _streams_panels(gemm, target.caches) and pack_b:
+        steps = min(steps * _L2_MISS_STEPS, max(steps, target.caches.l1 // _L2_MISS_SHARE // (width * nr * size)))
     ahead = steps * (has_spare and useful) if knobs.ahead is None else knobs.ahead
     unit = "dot" if dot else "fma"
     recipe = Recipe(
         MultiplyAdd(unit, MMA_NAMES[signs], product.operand_a, operand_b, accumulator, width, correction),
-        Tile(mr, nr, width, lanes, columns.dots, columns.pairs),
-        Blocks(mc, nc, kc),
-        Packing(pack_a, pack_b),
-        Prefetch(b_steps=ahead),
+        RegisterTileShape(mr, nr, width, lanes, columns.dots, columns.pairs),
+        CacheBlockSizes(mc, nc, kc),
+        PackedOperands(pack_a, pack_b),
+        PrefetchChoices(b_steps=ahead),
     )
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
     recipe = _completed(gemm, recipe.with_blocks(mc=mc, nc=nc), target, row)
@@ -200,7 +207,7 @@ def vector_recipe(
     return replace(recipe, efficiency=vector_efficiency(gemm, recipe, target))
 
 
-def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
+def _columns(product: _VectorProduct, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _ColumnSums:
     """How columns are summed, given the positions of K in a pass and the columns of a register."""
     gemm, target, accumulator = product.gemm, product.target, product.accumulator
     (kc, lanes), size = block, product.b_bytes
@@ -211,28 +218,40 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
     plain = product.dot is None and not knobs and _reads_b(gemm, target, accumulator) and kc >= gemm.k
     packs_a = plain and gemm.a.element != accumulator
     reads_b = plain or (product.dot is None and not pack_b and knobs.pack_a is not True)
-    dots = dot_product_columns(gemm, target, accumulator, shape, spare=product.spare, packs_a=packs_a) if reads_b else 0
+    dots = (
+        dot_product_columns(
+            gemm, target.registers, target.core, accumulator, shape, spare=product.spare, packs_a=packs_a
+        )
+        if reads_b
+        else 0
+    )
     whole = replace(shape, lanes=product.full)
     pairs = paired_columns(gemm, target, accumulator, whole, packs_a=packs_a, dots=dots) if plain else 0
     dots, shape = (0, whole) if pairs else (dots, shape)
     shape = replace(shape, n=gemm.n - dots - pairs or pairs)
-    long = product.dot is None and knobs.pack_a is not False and _is_long(gemm, target, kc)
-    return _Columns(_by_columns(gemm, target, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
+    long = product.dot is None and knobs.pack_a is not False and _column_lines_exceed_l1(gemm, target.caches, kc)
+    return _ColumnSums(
+        _by_columns(gemm, target.caches, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs
+    )
 
 
-def _streams_panels(gemm: Gemm, target: Target) -> bool:
+def _streams_panels(gemm: Gemm, caches: Caches) -> bool:
     """Whether B in panels comes from beyond L2 in each call: they were packed before all calls."""
-    return gemm.packs_per_product == 0 and b_misses_l2(gemm, target)
+    return gemm.packs_per_product == 0 and b_misses_l2(gemm, caches)
 
 
-def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
+def _prefetches_b(product: _VectorProduct, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
     """Whether it pays to prefetch B some steps ahead: not where interleaved sums read it sequentially."""
     gemm, target = product.gemm, product.target
     is_sequential = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
-    return not is_sequential and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
+    return not is_sequential and _panel_misses_l1(
+        gemm, target.caches, target.core.limits, panel, product.b_bytes, pack_b=pack_b
+    )
 
 
-def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
+def _panel_misses_l1(
+    gemm: Gemm, caches: Caches, limits: KernelLimits, panel: tuple[int, int], size: int, *, pack_b: bool
+) -> bool:
     """Whether a panel of B, K by columns of `size` bytes, misses L1 when it is read.
 
     Each term has a panel of its own, unless they overlap as the windows of an image do.
@@ -240,8 +259,8 @@ def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: i
     kc, nr = panel
     starts = [start for _, start in gemm.term_offsets]
     columns = min(nr * len(starts), nr + max(starts) - min(starts))
-    strided = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size, target))
-    return strided or 2 * kc * columns * size > target.caches.l1
+    strided = not pack_b and (b_misses_l2(gemm, caches) or rows_are_pages_apart(gemm, size, caches, limits))
+    return strided or 2 * kc * columns * size > caches.l1
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
@@ -250,7 +269,7 @@ def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     several = recipe.mma.correction != "rows" and (recipe.blocks.nc < gemm.n or 0 < tile.paired_columns < gemm.n)
     # A is read back from memory while B, once converted, is in registers: the sooner it is packed, the better.
     is_paired = tile.paired_columns > 0 and gemm.m <= tile.mr
-    whole = (several and is_packed_whole(gemm, target, row, recipe.blocks.nc)) or is_paired
+    whole = (several and is_packed_whole(gemm, target.caches, target.core.limits, row, recipe.blocks.nc)) or is_paired
     recipe = replace(recipe, packing=replace(recipe.packing, whole_a=recipe.packing.a and whole))
     return with_prefetches(gemm, recipe, target)
 
@@ -262,7 +281,7 @@ def _lanes(n: int, full: int, bits: int) -> int:
     return full
 
 
-def _why_pack_a(product: _Product) -> str:
+def _why_pack_a(product: _VectorProduct) -> str:
     """Why A has to be packed; empty where it need not."""
     element = product.gemm.a.element
     if element != product.operand_a:
@@ -270,7 +289,7 @@ def _why_pack_a(product: _Product) -> str:
     return "a dot product reads neighbours along K" if _dot_needs_packed_a(product) else ""
 
 
-def _why_pack_b(product: _Product, lanes: int) -> str:
+def _why_pack_b(product: _VectorProduct, lanes: int) -> str:
     """Why B has to be packed; empty where it need not."""
     gemm, correction = product.gemm, product.correction
     if product.dot is not None and gemm.b.interleave == product.width:
@@ -302,27 +321,27 @@ def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     return gemm.b.element == accumulator or (converted and gemm.m <= target.registers // 2)
 
 
-def _dot_needs_packed_a(product: _Product) -> bool:
+def _dot_needs_packed_a(product: _VectorProduct) -> bool:
     """Whether a dot product needs A packed: it reads `width` consecutive elements along K, none past a row's end."""
     gemm, width = product.gemm, product.width
     return width > 1 and (product.correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
 
 
-def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
+def _column_lines_exceed_l1(gemm: Gemm, caches: Caches, kc: int) -> bool:
     """Whether A is column-major, and a cache line for each position of K exceeds half of L1."""
-    return not gemm.a.is_row_major and kc * target.caches.line > target.caches.l1 // 2
+    return not gemm.a.is_row_major and kc * caches.line_bytes > caches.l1 // 2
 
 
-def _gains_by_packed_a(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
+def _is_packing_a_profitable(gemm: Gemm, caches: Caches, kc: int, nr: int) -> bool:
     """Whether copying a column-major A pays, whose row tiles read a cache line for each position of K."""
-    return _is_long(gemm, target, kc) and gemm.n > 2 * nr
+    return _column_lines_exceed_l1(gemm, caches, kc) and gemm.n > 2 * nr
 
 
 def _by_columns(
-    gemm: Gemm, target: Target, shape: RegisterTileProblem, *, copied: bool, size: int
+    gemm: Gemm, caches: Caches, shape: RegisterTileProblem, *, copied: bool, size: int
 ) -> RegisterTileProblem:
     """The shape with what the cost of storing C, or copying A, column by column depends on."""
-    half_line = target.caches.line // 2
+    half_line = caches.line_bytes // 2
     if copied:
         shape = replace(shape, copied_a=max(1, half_line // size))
     if gemm.c.is_row_major or gemm.batch is not None or len(gemm.term_offsets) > 1:
@@ -331,13 +350,21 @@ def _by_columns(
 
 
 def dot_product_columns(
-    gemm: Gemm, target: Target, accumulator: Type, shape: RegisterTileProblem, *, spare: int, packs_a: bool = False
+    gemm: Gemm,
+    registers: int,
+    core: CoreModel,
+    accumulator: Type,
+    shape: RegisterTileProblem,
+    *,
+    spare: int,
+    packs_a: bool = False,
 ) -> int:
     """How many last columns are dot products along K: 0 where a register of padded columns takes fewer cycles.
 
     Args:
         gemm: The product, whose B is read unpacked.
-        target: The machine.
+        registers: Number of vector registers.
+        core: The machine's core.
         accumulator: Type of the sums.
         shape: All of C.
         spare: Registers that are needed for something else.
@@ -351,12 +378,12 @@ def dot_product_columns(
 
     def cycles(columns: int) -> float:
         part = replace(shape, n=columns)
-        mr, nv = register_tile(part, target.registers, target.core, spare=spare)
-        step = product_cycles(target.core, part.m, part.vectors, mr, nv, resident=part.resident, elements=part.elements)
+        mr, nv = register_tile(part, registers, core, spare=spare)
+        step = product_cycles(core, part.m, part.vectors, mr, nv, resident=part.resident, elements=part.elements)
         return gemm.k * step
 
-    along = cycles(gemm.n - count) + dot_product_columns_cycles(gemm, target, count, shape.lanes)
-    return count if along < cycles(gemm.n) and dot_product_rows(target, count) > 1 else 0
+    along = cycles(gemm.n - count) + dot_product_columns_cycles(gemm, core, count, shape.lanes)
+    return count if along < cycles(gemm.n) and dot_product_rows(registers, count) > 1 else 0
 
 
 def paired_columns(
@@ -380,27 +407,27 @@ def paired_columns(
     if gemm.n > count and gemm.a.bytes_moved > target.caches.l2 // 2:
         return 0  # A is read once more
     rest = gemm.n - count
-    main = _register_tile_cycles(gemm, target, rest, lanes) if rest else 0
+    main = _register_tile_cycles(gemm, target.registers, target.core, rest, lanes) if rest else 0
     mr, _ = register_tile(replace(shape, n=rest or count), target.registers, target.core)
     other = (
-        main + dot_product_columns_cycles(gemm, target, dots, lanes)
+        main + dot_product_columns_cycles(gemm, target.core, dots, lanes)
         if dots
-        else _register_tile_cycles(gemm, target, gemm.n, lanes)
+        else _register_tile_cycles(gemm, target.registers, target.core, gemm.n, lanes)
     )
-    return count if main + paired_columns_cycles(gemm, target, mr) < other else 0
+    return count if main + paired_columns_cycles(gemm, target.registers, target.core, mr) < other else 0
 
 
 def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -> bool:
     """Whether sums by pairs give the same result."""
     reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     known = gemm.a.element == accumulator or packs_a
-    stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target)
+    stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target.caches, target.memory)
     return gemm.is_float and target.instructions.has_fma and gemm.k >= PAIR and reads and known and stores
 
 
-def _register_tile_cycles(gemm: Gemm, target: Target, columns: int, lanes: int) -> float:
+def _register_tile_cycles(gemm: Gemm, registers: int, core: CoreModel, columns: int, lanes: int) -> float:
     """Approximate cycles of register tiles with this number of columns."""
-    mr, nv = register_tile(RegisterTileProblem(gemm.m, columns, lanes), target.registers, target.core)
+    mr, nv = register_tile(RegisterTileProblem(gemm.m, columns, lanes), registers, core)
     vectors = -(-columns // lanes)
     panels = -(-vectors // nv)
-    return gemm.k * panels * paired_step_cycles(gemm, target, mr, vectors / panels)
+    return gemm.k * panels * paired_step_cycles(gemm, core, mr, vectors / panels)

@@ -7,7 +7,7 @@
 ; REMARK: remark: copy of {{.*}} of operand x, because channels of neighbouring positions are summed in one pass
 ; CHECK-LABEL: define void @first_layer(
 ; CHECK:         %last.buf =
-; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %lhs.buf, <2 x i32> <i32 64, i32 21>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 21>)
+; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %w.buf, <2 x i32> <i32 64, i32 21>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 21>)
 ; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %rhs.ptr, <2 x i32> <i32 32, i32 21>, <2 x i32> <i32 1, i32 0>, {{.*}}<2 x i32> <i32 0, i32 6>)
 ; CHECK-COUNT-6: call <2048 x float> @llvm.tensor.smma
 ; CHECK-NOT:     call <2048 x float> @llvm.tensor.smma

@@ -3,11 +3,11 @@
 
 ; The kernel is copied so that channels are dense; its positions are summed in memory.
 ; CHECK-LABEL: define void @plain(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
-; CHECK-NEXT:    %lhs.buf = alloca [1152 x float], align 64
+; CHECK-NEXT:    %w.buf = alloca [1152 x float], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 128, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
 ; CHECK-NEXT:    %transpose = call <1152 x float> @llvm.tensor.transpose.v1152f32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
 ; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v1152f32.v2i32(<1152 x float> %transpose, <2 x i32> <i32 9, i32 128>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %lhs.buf, token %columns, <2 x i32> <i32 0, i32 128>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %w.buf, token %columns, <2 x i32> <i32 0, i32 128>)
 ; CHECK-NEXT:    br label %batch.loop
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  batch.loop:
@@ -16,52 +16,52 @@
 ; CHECK-NEXT:    %batch.offset.1 = mul i64 %batch, 32
 ; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds float, ptr %p, i64 %batch.offset
 ; CHECK-NEXT:    %out.ptr = getelementptr inbounds float, ptr %r, i64 %batch.offset.1
-; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.buf, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %w.buf, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %matmul = call <256 x float> @llvm.tensor.matmul.v256f32(token %lhs, token %rhs)
-; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %lhs.buf, i64 128
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %w.buf, i64 128
 ; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds float, ptr %rhs.ptr, i64 1
 ; CHECK-NEXT:    %sum = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %matmul, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.1, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma = call <256 x float> @llvm.tensor.smma.v256f32(token %sum, token %lhs.1, token %rhs.1)
-; CHECK-NEXT:    %lhs.ptr.1 = getelementptr inbounds float, ptr %lhs.buf, i64 256
+; CHECK-NEXT:    %lhs.ptr.1 = getelementptr inbounds float, ptr %w.buf, i64 256
 ; CHECK-NEXT:    %rhs.ptr.2 = getelementptr inbounds float, ptr %rhs.ptr, i64 2
 ; CHECK-NEXT:    %sum.1 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.1, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.2, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma.1 = call <256 x float> @llvm.tensor.smma.v256f32(token %sum.1, token %lhs.2, token %rhs.2)
-; CHECK-NEXT:    %lhs.ptr.2 = getelementptr inbounds float, ptr %lhs.buf, i64 384
+; CHECK-NEXT:    %lhs.ptr.2 = getelementptr inbounds float, ptr %w.buf, i64 384
 ; CHECK-NEXT:    %rhs.ptr.3 = getelementptr inbounds float, ptr %rhs.ptr, i64 34
 ; CHECK-NEXT:    %sum.2 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma.1, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.2, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.3, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma.2 = call <256 x float> @llvm.tensor.smma.v256f32(token %sum.2, token %lhs.3, token %rhs.3)
-; CHECK-NEXT:    %lhs.ptr.3 = getelementptr inbounds float, ptr %lhs.buf, i64 512
+; CHECK-NEXT:    %lhs.ptr.3 = getelementptr inbounds float, ptr %w.buf, i64 512
 ; CHECK-NEXT:    %rhs.ptr.4 = getelementptr inbounds float, ptr %rhs.ptr, i64 35
 ; CHECK-NEXT:    %sum.3 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma.2, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.3, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.4, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma.3 = call <256 x float> @llvm.tensor.smma.v256f32(token %sum.3, token %lhs.4, token %rhs.4)
-; CHECK-NEXT:    %lhs.ptr.4 = getelementptr inbounds float, ptr %lhs.buf, i64 640
+; CHECK-NEXT:    %lhs.ptr.4 = getelementptr inbounds float, ptr %w.buf, i64 640
 ; CHECK-NEXT:    %rhs.ptr.5 = getelementptr inbounds float, ptr %rhs.ptr, i64 36
 ; CHECK-NEXT:    %sum.4 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma.3, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.5 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.4, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.5 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.5, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma.4 = call <256 x float> @llvm.tensor.smma.v256f32(token %sum.4, token %lhs.5, token %rhs.5)
-; CHECK-NEXT:    %lhs.ptr.5 = getelementptr inbounds float, ptr %lhs.buf, i64 768
+; CHECK-NEXT:    %lhs.ptr.5 = getelementptr inbounds float, ptr %w.buf, i64 768
 ; CHECK-NEXT:    %rhs.ptr.6 = getelementptr inbounds float, ptr %rhs.ptr, i64 68
 ; CHECK-NEXT:    %sum.5 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma.4, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.6 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.5, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.6 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.6, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma.5 = call <256 x float> @llvm.tensor.smma.v256f32(token %sum.5, token %lhs.6, token %rhs.6)
-; CHECK-NEXT:    %lhs.ptr.6 = getelementptr inbounds float, ptr %lhs.buf, i64 896
+; CHECK-NEXT:    %lhs.ptr.6 = getelementptr inbounds float, ptr %w.buf, i64 896
 ; CHECK-NEXT:    %rhs.ptr.7 = getelementptr inbounds float, ptr %rhs.ptr, i64 69
 ; CHECK-NEXT:    %sum.6 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma.5, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.7 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.6, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.7 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.7, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
 ; CHECK-NEXT:    %smma.6 = call <256 x float> @llvm.tensor.smma.v256f32(token %sum.6, token %lhs.7, token %rhs.7)
-; CHECK-NEXT:    %lhs.ptr.7 = getelementptr inbounds float, ptr %lhs.buf, i64 1024
+; CHECK-NEXT:    %lhs.ptr.7 = getelementptr inbounds float, ptr %w.buf, i64 1024
 ; CHECK-NEXT:    %rhs.ptr.8 = getelementptr inbounds float, ptr %rhs.ptr, i64 70
 ; CHECK-NEXT:    %sum.7 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma.6, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.8 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.7, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
@@ -117,11 +117,11 @@ define void @one_by_one(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; Channels innermost: a row of the kernel and all channels are one dimension. 32 pixels by 8 filters fill registers best
 ; where filters are columns: the kernel is copied, blocks of the result are stored column by column.
 ; CHECK-LABEL: define void @channels_last(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
-; CHECK-NEXT:    %rhs.buf = alloca [1152 x float], align 64
+; CHECK-NEXT:    %w.buf = alloca [1152 x float], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 8, i32 144>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 144>)
 ; CHECK-NEXT:    %transpose = call <1152 x float> @llvm.tensor.transpose.v1152f32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
 ; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v1152f32.v2i32(<1152 x float> %transpose, <2 x i32> <i32 144, i32 8>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %rhs.buf, token %columns, <2 x i32> <i32 0, i32 8>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %w.buf, token %columns, <2 x i32> <i32 0, i32 8>)
 ; CHECK-NEXT:    br label %batch.loop
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  batch.loop:
@@ -131,16 +131,16 @@ define void @one_by_one(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %p, i64 %batch.offset
 ; CHECK-NEXT:    %out.ptr = getelementptr inbounds float, ptr %r, i64 %batch.offset.1
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 32, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
-; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 48, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 8>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %w.buf, <2 x i32> <i32 48, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 8>)
 ; CHECK-NEXT:    %matmul = call <256 x float> @llvm.tensor.matmul.v256f32(token %lhs, token %rhs)
 ; CHECK-NEXT:    %lhs.ptr.1 = getelementptr inbounds float, ptr %lhs.ptr, i64 544
-; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds float, ptr %rhs.buf, i64 384
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds float, ptr %w.buf, i64 384
 ; CHECK-NEXT:    %sum = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %matmul, <2 x i32> <i32 32, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.1, <2 x i32> <i32 32, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr, <2 x i32> <i32 48, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 8>)
 ; CHECK-NEXT:    %smma = call <256 x float> @llvm.tensor.smma.v256f32(token %sum, token %lhs.1, token %rhs.1)
 ; CHECK-NEXT:    %lhs.ptr.2 = getelementptr inbounds float, ptr %lhs.ptr, i64 1088
-; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds float, ptr %rhs.buf, i64 768
+; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds float, ptr %w.buf, i64 768
 ; CHECK-NEXT:    %sum.1 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma, <2 x i32> <i32 32, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr.2, <2 x i32> <i32 32, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT:    %rhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.1, <2 x i32> <i32 48, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 8>)
@@ -221,13 +221,13 @@ define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %t.3 = sub i64 0, %t.2
 ; CHECK-NEXT:    %t.4 = and i64 %t.3, 63
 ; CHECK-NEXT:    %last.buf = getelementptr inbounds i8, ptr %last.heap, i64 %t.4
-; CHECK-NEXT:    %rhs.heap = call noalias ptr @malloc(i64 24640)
-; CHECK-NEXT:    %t.5 = ptrtoint ptr %rhs.heap to i64
+; CHECK-NEXT:    %w.heap = call noalias ptr @malloc(i64 24640)
+; CHECK-NEXT:    %t.5 = ptrtoint ptr %w.heap to i64
 ; CHECK-NEXT:    %t.6 = sub i64 0, %t.5
 ; CHECK-NEXT:    %t.7 = and i64 %t.6, 63
-; CHECK-NEXT:    %rhs.buf = getelementptr inbounds i8, ptr %rhs.heap, i64 %t.7
+; CHECK-NEXT:    %w.buf = getelementptr inbounds i8, ptr %w.heap, i64 %t.7
 ; CHECK-NEXT:    %t.8 = icmp eq ptr %last.heap, null
-; CHECK-NEXT:    %t.9 = icmp eq ptr %rhs.heap, null
+; CHECK-NEXT:    %t.9 = icmp eq ptr %w.heap, null
 ; CHECK-NEXT:    %t.10 = or i1 %t.8, %t.9
 ; CHECK-NEXT:    br i1 %t.10, label %out.of.memory, label %allocated
 ; CHECK-EMPTY:
@@ -247,7 +247,7 @@ define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %i.offset = mul i64 %i, 3
 ; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 32
 ; CHECK-NEXT:    %from = getelementptr inbounds float, ptr %q, i64 %i.offset
-; CHECK-NEXT:    %to = getelementptr inbounds float, ptr %rhs.buf, i64 %i.offset.1
+; CHECK-NEXT:    %to = getelementptr inbounds float, ptr %w.buf, i64 %i.offset.1
 ; CHECK-NEXT:    %rows.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %from, <2 x i32> <i32 32, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 192>)
 ; CHECK-NEXT:    %transpose.1 = call <96 x float> @llvm.tensor.transpose.v96f32.v2i32(token %rows.1, <2 x i32> <i32 1, i32 0>)
 ; CHECK-NEXT:    %columns.1 = call token @llvm.tensor.typeinfo.v96f32.v2i32(<96 x float> %transpose.1, <2 x i32> <i32 3, i32 32>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
@@ -266,7 +266,7 @@ define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %last.buf, i64 %batch.offset
 ; CHECK-NEXT:    %out.ptr = getelementptr inbounds float, ptr %r, i64 %batch.offset.1
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 192>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 128>)
-; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 192, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %w.buf, <2 x i32> <i32 192, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
 ; CHECK-NEXT:    %matmul = call <896 x float> @llvm.tensor.matmul.v896f32(token %lhs, token %rhs)
 ; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v896f32.v2i32(<896 x float> %matmul, <2 x i32> <i32 28, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %transpose.2 = call <896 x float> @llvm.tensor.transpose.v896f32.v2i32(token %product, <2 x i32> <i32 1, i32 0>)
@@ -278,7 +278,7 @@ define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  batch.end:
 ; CHECK-NEXT:    call void @free(ptr %last.heap)
-; CHECK-NEXT:    call void @free(ptr %rhs.heap)
+; CHECK-NEXT:    call void @free(ptr %w.heap)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @strided(ptr noalias %p, ptr noalias %q, ptr noalias %r) {

@@ -4,7 +4,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 --threads=openmp -o - | FileCheck %s --check-prefix=THREADS
 
 ; CHECK-LABEL: define void @rows(
-; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %rhs.buf,
+; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %w.buf,
 ; CHECK:       part.loop:
 ; CHECK-NEXT:    %part = phi i64 [ 0, %{{.*}} ], [ %part.next, %batch.end ]
 ; CHECK-NEXT:    %[[X:.*]] = mul i64 %part, 812

@@ -8,11 +8,11 @@
 
 ; CHECK-LABEL: define void @rows(
 ; CHECK:         %last.buf = getelementptr
-; CHECK:         %rhs.buf = getelementptr
+; CHECK:         %w.buf = getelementptr
 ; CHECK:         call <147456 x float> @llvm.tensor.transpose
-; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %rhs.buf, token %{{.*}}, <2 x i32> <i32 0, i32 128>)
+; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %w.buf, token %{{.*}}, <2 x i32> <i32 0, i32 128>)
 ; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 144>)
-; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 128, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 1152>)
+; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %w.buf, <2 x i32> <i32 128, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 1152>)
 ; CHECK-COUNT-8: call <3584 x float> @llvm.tensor.smma
 ; CHECK:         %transpose{{.*}} = call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
 ; CHECK:         %[[C:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %transpose{{.*}}, <2 x i32> <i32 128, i32 28>, <2 x i32> <i32 1, i32 0>,

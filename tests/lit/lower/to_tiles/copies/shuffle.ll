@@ -12,7 +12,7 @@
 ; CHECK-NEXT:    %permuted = shufflevector <32 x bfloat> %tovector, <32 x bfloat> undef, <32 x i32> <i32 0, i32 1, i32 1, i32 2, i32 2, i32 3, i32 3, i32 4, i32 4, i32 5, i32 5, i32 6, i32 6, i32 7, i32 9, i32 10,
 ; CHECK-NEXT:    %permuted.1 = call token @llvm.tensor.typeinfo.{{.*}}(<32 x bfloat> %permuted, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    call void @llvm.tensor.store{{.*}}(ptr %to, token %permuted.1
-; CHECK:         %rhs.strips = call token @llvm.tensor.load.p0.v4i32(ptr elementtype(bfloat) %rhs.buf, <4 x i32> <i32 4, i32 144, i32 16, i32 2>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>,
+; CHECK:         %rhs.strips = call token @llvm.tensor.load.p0.v4i32(ptr elementtype(bfloat) %x.buf, <4 x i32> <i32 4, i32 144, i32 16, i32 2>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>,
 ; CHECK-NEXT:    %[[FLAT:.*]] = call <18432 x bfloat> @llvm.tensor.reshape.permute{{.*}}(token %rhs.strips, <4 x i32> <i32 1, i32 3, i32 0, i32 2>, <2 x i32> <i32 288, i32 64>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.typeinfo{{.*}}(<18432 x bfloat> %[[FLAT]], <2 x i32> <i32 288, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 15>)
 ; TILES-LABEL: define internal void @tlx.shuffle.32.bf16(ptr %to, ptr %x0)

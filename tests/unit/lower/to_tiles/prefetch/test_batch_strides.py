@@ -87,8 +87,8 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
     pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
     actual = rounds.batch(module.functions[0].entry, pointers)
     assert actual == BatchStrides((0, 256, 0), (256,) * 3, None)
-    assert batch_prefetch_locality(actual, find_target("avx512"))
-    assert not batch_exceeds_caches(actual, find_target("avx512"))
+    assert batch_prefetch_locality(actual, find_target("avx512").caches)
+    assert not batch_exceeds_caches(actual, find_target("avx512").caches, find_target("avx512").memory)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
 def test_prefetching_depends_on_the_caches(size: int, rounds: int, fetch: int, past: bool) -> None:
     """A, B and C of `size` bytes each, in `rounds` iterations."""
     target, strides = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, 3 * size * rounds)
-    assert batch_prefetch_locality(strides, target) == fetch
-    assert batch_exceeds_caches(strides, target) is past
+    assert batch_prefetch_locality(strides, target.caches) == fetch
+    assert batch_exceeds_caches(strides, target.caches, target.memory) is past
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,22 @@ def test_prefetching_depends_on_the_caches(size: int, rounds: int, fetch: int, p
 def test_results_within_a_share_of_the_last_cache_are_stored_normally(l3: int, sharers: int, past: bool) -> None:
     """30 MB stay there where a processor's share is 32 MB at least."""
     target = replace(find_target("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
-    assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target) is past
-    assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target) is (l3 < 15)
+    assert (
+        batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target.caches, target.memory)
+        is past
+    )
+    assert batch_exceeds_caches(
+        BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target.caches, target.memory
+    ) is (l3 < 15)
 
 
 @pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
 def test_short_iterations_prefetch_further_ahead(size: int, rounds: int) -> None:
     """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
     target, strides = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, None)
-    assert batch_prefetch_distance(strides, target) == rounds
+    assert batch_prefetch_distance(strides, target.caches, target.memory) == rounds
     small = replace(target, caches=replace(target.caches, l1=8 * size))
-    assert batch_prefetch_distance(strides, small) <= 2
+    assert batch_prefetch_distance(strides, small.caches, small.memory) <= 2
 
 
 def test_matrix_units_prefetch_for_the_next_iteration() -> None:
@@ -131,8 +136,8 @@ def test_matrix_units_prefetch_for_the_next_iteration() -> None:
 def test_operands_that_stay_do_not_count_as_moved() -> None:
     """A is the same in all rounds, and nothing is known of C's."""
     target = find_target("avx512")
-    assert batch_prefetch_distance(BatchStrides((0, 0, 512), (512,) * 3, None), target) == 12
-    assert batch_prefetch_distance(BatchStrides((0, 0, 0), (512,) * 3, None), target) == 1
+    assert batch_prefetch_distance(BatchStrides((0, 0, 512), (512,) * 3, None), target.caches, target.memory) == 12
+    assert batch_prefetch_distance(BatchStrides((0, 0, 0), (512,) * 3, None), target.caches, target.memory) == 1
 
 
 @pytest.mark.parametrize("offset", [0, 1])

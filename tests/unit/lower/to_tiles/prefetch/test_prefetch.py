@@ -50,7 +50,7 @@ def test_nothing_is_prefetched_if_products_and_loads_saturate_the_front_end() ->
     by_one = replace(core, limits=replace(core.limits, k_loop=replace(core.limits.k_loop, min_unroll=1)))
     narrow = replace(targets()["avx2"], caches=_TARGET.caches, core=by_one)
     assert _prefetched(product_text(2048, 2048, 2048), narrow) == ""
-    wide = replace(narrow, core=replace(by_one, width=6.0))
+    wide = replace(narrow, core=replace(by_one, issue_width=6.0))
     assert _prefetched(product_text(2048, 2048, 2048), wide) == "C and A"
 
 

@@ -13,7 +13,7 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe_cost import cost, recipe_dot
 from tlx.lower.to_tiles.select.selection import select
 from tlx.target.costs.core import CoreModel
-from tlx.target.costs.memory import Memory
+from tlx.target.costs.memory import MemoryModel
 from tlx.target.installed import targets
 
 CORE = CoreModel()
@@ -27,7 +27,7 @@ def test_tiles_are_as_fast_as_they_were_measured(tile: tuple[int, int], share: f
 
 @pytest.mark.parametrize("latency", [4, 5])
 def test_few_sums_wait_for_each_other(latency: int) -> None:
-    assert tile_step_cycles(CoreModel(latency=latency), 1, 2) >= latency
+    assert tile_step_cycles(CoreModel(fma_latency=latency), 1, 2) >= latency
 
 
 @pytest.mark.parametrize(("lanes", "registers"), [(16, 32), (8, 16)])
@@ -58,7 +58,7 @@ def test_slower_memory_costs_more_and_leaves_the_arithmetic_as_it_is(target: str
     gemm = Gemm(view, view, view, None, "f", "f")
     recipe = select(gemm, machine)
     usual = cost(gemm, recipe, machine)
-    slow = cost(gemm, recipe, replace(machine, memory=Memory(l2_bytes_per_cycle=4, bytes_per_cycle=1)))
+    slow = cost(gemm, recipe, replace(machine, memory=MemoryModel(l2_bytes_per_cycle=4, bytes_per_cycle=1)))
     assert recipe_dot(recipe, machine) is None
     assert usual.compute == slow.compute <= usual.total <= slow.total
     assert usual.total < slow.total or 3 * view.bytes_moved <= machine.caches.l2

@@ -332,7 +332,7 @@ class StreamingLoopNest(LoopNest):
         rows = PrefetchStream(
             self.function.rhs, offset, block.columns.valid * size, rows=width, pitch=pitch, locality=L2_LOCALITY
         )
-        rows.emit(self.b, self.function.target.caches.line)
+        rows.emit(self.b, self.function.target.caches.line_bytes)
 
     def _rows_of_b(self, block: CacheBlock, k: Value, column: Value, missing: int) -> tuple[Value, int]:
         """A group of rows of a tile of B, and its number of padding columns: 0 if the columns are permuted."""

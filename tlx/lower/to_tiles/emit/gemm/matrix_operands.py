@@ -83,7 +83,7 @@ class MatrixUnitOperands(Operands):
         by_rows = self.recipe.packing.b and (view.is_row_major or view.interleave > 1)
         tiles = sum(rows.count for rows in self.function.rows)
         hidden = tiles < _MANY_TILES and 4 * self.depth * self.recipe.tile.nr * size <= caches.l1
-        far = view.row_stride * view.interleave * size >= caches.far_pitch
+        far = view.row_stride * view.interleave * size >= caches.two_set_pitch
         return by_rows and (far or (view.bytes_moved > caches.l1 and not hidden))
 
     # Packing ---------------------------------------------------------------------------------------------------

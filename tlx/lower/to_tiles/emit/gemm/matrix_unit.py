@@ -237,7 +237,7 @@ class PendingSums:
         kind = matrix.kind_for(str(mma.operand_a), str(mma.accumulator))
         products = (tile.mr // tile.unit_rows) * (tile.nr // kind.columns)
         instructions = epilogue.expression.cost(target) * rows * -(-tile.nr // epilogue.lanes)
-        return instructions / target.core.products / (products * kind.cycles)
+        return instructions / target.core.fmas_per_cycle / (products * kind.cycles)
 
 
 @dataclass(frozen=True, slots=True)

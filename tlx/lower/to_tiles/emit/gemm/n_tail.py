@@ -90,7 +90,7 @@ class DotProductColumns:
             part: First position and number of positions of the pass.
             first: Whether this is the first pass, which does not add to C.
         """
-        groups = -(-rows // dot_product_rows(self.target, self.count))
+        groups = -(-rows // dot_product_rows(self.target.registers, self.count))
         done = 0
         for group in range(groups):
             height = (rows + group) // groups
@@ -223,7 +223,7 @@ class PairedColumns:
     @property
     def stays_in_registers(self) -> bool:
         """Whether all pairs of rows stay in registers."""
-        return pairs_stay_in_registers(self.steps, self.function.target)
+        return pairs_stay_in_registers(self.steps, self.function.target.registers)
 
     def pack(self, rhs: Value) -> None:
         """Interleave pairs of rows of B, from its address; a missing row is zero."""

@@ -267,7 +267,7 @@ class Operands:
         step = stride // self.terms.count if self.interleaves_terms else stride
         ahead = const_int(I64, recipe.prefetch.b_steps * recipe.tile.kstep * step * element)
         PrefetchStream(start, ahead, steps * size * recipe.tile.kstep * element).emit(
-            b, self.function.target.caches.line
+            b, self.function.target.caches.line_bytes
         )
 
     def load_b(self, block: CacheBlock, base: Value, k: Value) -> Value:

@@ -196,7 +196,7 @@ class MatrixTilePrefetch:
         The next block is cut into as many runs as a step prefetches lines, and each step prefetches a line of each run.
         """
         function, (i, j) = self.function, ij
-        b, recipe, steps, line = function.b, function.recipe, self.operands.steps, function.target.caches.line
+        b, recipe, steps, line = function.b, function.recipe, self.operands.steps, function.target.caches.line_bytes
         before = sum(rows.count for rows in function.rows if rows.start < block.rows.start)
         step = recipe.tile.kstep * block.columns.size * bytes_of(recipe.mma.operand_b)
         tiles = self.row_block.most
