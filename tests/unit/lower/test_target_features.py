@@ -131,3 +131,13 @@ def test_optional_features_that_imply_a_removed_one_are_removed() -> None:
     """AVX-512 BF16 and VBMI have instructions of AVX-512 BW."""
     features = set(find_target("amx").features) - set(resolve_target("amx", features=("-avx512bw",)).features)
     assert features == {"+avx512bw", "+avx512bf16", "+avx512vbmi"}
+
+
+@pytest.mark.parametrize("requested", [("+avx512bitalg", "-avx512bw"), ("-avx512bw", "+avx512bitalg")])
+def test_added_features_that_imply_a_removed_one_are_removed(requested: tuple[str, ...]) -> None:
+    assert not {"+avx512bitalg", "+avx512bw"} & set(resolve_target("amx", features=requested).features)
+
+
+def test_required_features_stay_if_they_are_added_again() -> None:
+    with pytest.raises(UsageError, match="feature '-avx2': target amx is for machines with avx512f, which implies it"):
+        resolve_target("amx", features=("+avx512f", "-avx2"))
