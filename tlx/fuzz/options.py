@@ -21,7 +21,7 @@ from tlx.lower.cost import needed_registers
 from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_knobs
 from tlx.lower.options import VECTOR_BITS, WORKSPACES, Options, Workspace
 from tlx.target.host import has_feature
-from tlx.target.lookup import find_target
+from tlx.target.lookup import find_target, resolve_target
 from tlx.target.target import Target
 
 _TYPES: Final = re.compile(r"matmul \S+ (\w+)(?: (\w+))?")
@@ -234,7 +234,7 @@ def _is_accepted(target: Target, feature: str) -> bool:
     if feature == "+avx512fp16" and not all("+avx512vl" in v.features for v in target.versions or (target,)):
         return False
     try:
-        target.with_attributes((feature,))
+        resolve_target(target, features=(feature,))
     except UsageError:
         return False
     return True

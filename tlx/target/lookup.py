@@ -127,7 +127,7 @@ def resolve_target(
         resolved = resolved if cpu else resolved.with_features(_baseline_features(triple, features))
     requested = (*features, *(f"+{name}" for name in added_features(target)))
     _check_feature_names(resolved, requested, cpu, triple)
-    resolved = _without_removed_features(resolved, features, cpu, triple)
+    resolved = _without_removed_features(resolved, [f for f in features if f[0] == "-"], cpu, triple)
     if cpu and not cpu.startswith(_ANY_PROCESSOR) and not resolved.versions:
         which = f"{resolved.name}{', native on this machine' if target == 'native' else ''}"
         resolved = _for_processor(resolved, which, cpu, requested, triple)
@@ -153,12 +153,12 @@ def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
     return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
 
 
-def _without_removed_features(target: Target, requested: Sequence[str], cpu: str, triple: str) -> Target:
-    """The target without features that imply, by LLVM, features that a user removed: optional ones, and those added.
+def _without_removed_features(target: Target, removed: Sequence[str], cpu: str, triple: str) -> Target:
+    """The target without features that imply, by LLVM, features that a user removed.
 
     Args:
         target: The target.
-        requested: Features that the user added or removed.
+        removed: The features, with their minus.
         cpu: The processor; empty for any.
         triple: Triple of the machine.
 
@@ -167,15 +167,11 @@ def _without_removed_features(target: Target, requested: Sequence[str], cpu: str
     """
     from tlx.llvm.codegen import lacking_features
 
-    added = {feature[1:] for feature in requested if feature[0] == "+"} - {*target.requires}
-    for feature in requested:
-        if feature[0] == "+":
-            continue
+    for feature in removed:
         for version in target.versions or (target,):
             enabled = tuple(name[1:] for name in version.features if name[0] == "+")
             implying = lacking_features(triple, cpu, (*version.features, feature), enabled) or frozenset()
-            dispensable = version.removable_features | added
-            if needed := next((name for name in enabled if name in implying - dispensable), ""):
+            if needed := next((name for name in enabled if name in implying and version.needs_feature(name)), ""):
                 message = f"feature '{feature}': target {version.name} is for machines with {needed}, which implies it"
                 raise UsageError(f"{message}; 'tlx targets' lists others")
             target = target.with_features(tuple(f"-{name}" for name in sorted(implying)))

@@ -205,14 +205,11 @@ class Target:
         """
         for version in self.versions:
             version.with_attributes(attrs)
-        kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
-        optional = {normalized_feature(feature) for feature in self.removable_features}
-        fixed = kind | {normalized_feature(flag) for flag in self.requires} - optional
         for feature, size in self.lengths.features:
             if f"+{feature}" in attrs and size not in self._sizes:
                 raise UsageError(f"feature '+{feature}': {self._has_lengths}")
         for feature in attrs:
-            if feature[0] == "-" and normalized_feature(feature[1:]) in fixed:
+            if feature[0] == "-" and self.needs_feature(feature[1:]):
                 message = f"feature '{feature}': target {self.name} is for machines with {feature[1:]}"
                 raise UsageError(f"{message}; 'tlx targets' lists others")
         return self.with_features(attrs)
@@ -451,6 +448,12 @@ class Target:
         permuting = permutes.features.values() if permutes is not None else ()
         names = self.optional.union((dot.feature for dot in self._all_dots), permuting)
         return names - {feature[1:] for feature in self.features[:1]}
+
+    def needs_feature(self, name: str) -> bool:
+        """Whether all of its code needs a feature: the kind of machine, and what cannot be removed of `requires`."""
+        kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
+        removable = {normalized_feature(feature) for feature in self.removable_features}
+        return normalized_feature(name) in kind | {normalized_feature(flag) for flag in self.requires} - removable
 
     @property
     def needed_features(self) -> tuple[str, ...]:

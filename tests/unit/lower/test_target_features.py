@@ -141,3 +141,9 @@ def test_added_features_that_imply_a_removed_one_are_removed(requested: tuple[st
 def test_required_features_stay_if_they_are_added_again() -> None:
     with pytest.raises(UsageError, match="feature '-avx2': target amx is for machines with avx512f, which implies it"):
         resolve_target("amx", features=("+avx512f", "-avx2"))
+
+
+def test_features_of_a_processor_that_imply_a_removed_one_are_removed() -> None:
+    """`generic` has no features of its own."""
+    features = resolve_target("generic", cpu="cooperlake", features=("-fma",)).features
+    assert not [name for name in features if name[0] == "+" and name.startswith(("+avx512", "+fma"))]
