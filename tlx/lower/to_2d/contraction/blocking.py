@@ -181,6 +181,8 @@ def _max_chained(unit: ComputeUnit) -> int:
 
 def unit_of_blocks(blocking: Blocking, unit: ComputeUnit) -> ComputeUnit:
     """The unit that multiplies the blocks in fewer cycles: a matrix unit, or the vector unit beside it."""
+    if not unit.rows:
+        return unit
     return unit.for_product(blocking.m.extent, blocking.n.extent, blocking.k.extent, blocking.group, blocking.packings)
 
 
@@ -190,10 +192,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     All of a block is estimated for the unit that multiplies it.
     """
     limit = limit if unit.costs.decision_seed is None else math.inf
-    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
-    if copies >= limit:
-        return math.inf
-    unit = unit_of_blocks(blocking, unit)
+    whole, unit = unit, unit_of_blocks(blocking, unit)
     rows, columns, depth, costs = blocking.m.extent, blocking.n.extent, blocking.k.extent, unit.costs
     vectors = -(-columns // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= _max_chained(unit) else (1, blocking.sums)
@@ -201,8 +200,10 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
     if not unit.rows and not blocking.k_in_memory_order:
         between += costs.term_register_cycles * rows * vectors
     cycles = costs.call_cycles + terms * (
-        between + unit.cycles(rows, columns, depth, blocking.group, blocking.packings)
+        between + unit.cycles(rows, columns, depth, blocking.group, blocking.packings if unit.rows else 1)
     )
+    if blocking.blocks * products * cycles >= limit:
+        return math.inf
     timing = unit.matrix_costs
     if timing is not None and _crosses_lines(blocking, unit):
         cycles += (
@@ -225,6 +226,7 @@ def blocking_cycles(blocking: Blocking, unit: ComputeUnit, limit: float = math.i
         cycles += terms * depth * blocking.n.extent * costs.copies.transposed_element_cycles
     if rhs is not None and rhs[0] and not unit.rows and _set_conflict_factor(blocking, RHS, unit) > 1:
         cycles += costs.set_conflict_product_cycles * terms * depth * rows * vectors
+    copies = sum(_copy_cost(blocking, column, whole) for column in blocking.copied)
     if blocking.blocks * products * cycles + copies >= limit:
         return math.inf
     cycles += sum(_cache_miss_cycles(blocking, column, unit) for column in (LHS, RHS)) / products

@@ -27,8 +27,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
-from typing import Final
+from itertools import islice, product
+from typing import Final, NamedTuple
 
 from tlx.diagnostics import size_text
 from tlx.ir.tensors.model import TensorOp
@@ -228,36 +228,77 @@ def choose_blocking(
         unit: The unit that multiplies.
         narrow: Whether the result is too narrow for partial sums.
     """
-    shape = _without_addresses(contraction)
-    best = _best_blocking(shape, unit, narrow)
+    best = _best_blocking(_without_addresses(contraction), unit, narrow)
     if best is None:
         return None
-    blocking, cost = best
-    oriented = contraction if blocking.contraction == shape else contraction.swapped()
-    return replace(blocking, contraction=oriented), cost
+    choice, blocking = best
+    oriented = contraction.swapped() if choice.is_swapped else contraction
+    return replace(blocking, contraction=oriented), choice.cycles
 
 
 def _without_addresses(c: Contraction) -> Contraction:
     """The contraction without the addresses of its operands, on which the choice does not depend."""
-    lhs, rhs, out = (memory._replace(pointer=NO_ADDRESS) for memory in (c.lhs, c.rhs, c.out))
+    lhs, rhs, out = (memory._replace(pointer=NO_ADDRESS, is_constant=False) for memory in (c.lhs, c.rhs, c.out))
     return replace(c, lhs=lhs, rhs=rhs, out=out, acc=c.acc and OperandMemory(NO_ADDRESS, c.acc.element))
 
 
+def _without_epilogue(c: Contraction) -> Contraction:
+    """The contraction without those operands of its epilogue that any block can read.
+
+    These are tensors with the result's strides, and vectors along the only dimension of M or N.
+    """
+    roles = [[strides for extent, strides in walks if extent > 1] for walks in (c.batch, c.m, c.n)]
+
+    def restricts(leaf: int) -> bool:
+        if all(strides[leaf] == strides[OUT] for role in roles for strides in role):
+            return False
+        read = [(strides[leaf], len(role)) for role in roles for strides in role if strides[leaf]]
+        return bool(read) and read != [(1, 1)]
+
+    columns = [*range(LEAVES), *filter(restricts, range(LEAVES, c.width))]
+
+    def of_columns(walks: Sequence[LoopDim]) -> tuple[LoopDim, ...]:
+        return tuple(LoopDim(n, tuple(strides[column] if n > 1 else 0 for column in columns)) for n, strides in walks)
+
+    return replace(c, batch=of_columns(c.batch), m=of_columns(c.m), n=of_columns(c.n), k=of_columns(c.k))
+
+
+class _Choice(NamedTuple):
+    """One of the choices for a contraction, or for its transpose, by its place among them, and its cycles."""
+
+    cycles: float
+    is_swapped: bool
+    copied: frozenset[int]
+    place: int
+
+
 @lru_cache(maxsize=1024)
-def _best_blocking(contraction: Contraction, unit: ComputeUnit, narrow: bool) -> tuple[Blocking, float] | None:
-    """The best candidate, cached: programs repeat the same contractions."""
-    best: tuple[float, Blocking] | None = None
-    orientations = filter(_has_reduced_columns, (contraction, contraction.swapped()))
-    for oriented, copied in product(orientations, _COPIES):
-        for blocking in _choices(oriented, copied, unit):
+def _best_blocking(contraction: Contraction, unit: ComputeUnit, narrow: bool) -> tuple[_Choice, Blocking] | None:
+    """The best choice and its blocking, cached: programs repeat the same contractions."""
+    best = _best_choice(_without_epilogue(contraction), unit, narrow)
+    if best is None:
+        return None
+    oriented = contraction.swapped() if best.is_swapped else contraction
+    return best, next(islice(_choices(oriented, best.copied, unit), best.place, None))
+
+
+@lru_cache(maxsize=1024)
+def _best_choice(contraction: Contraction, unit: ComputeUnit, narrow: bool) -> _Choice | None:
+    """The choice with the fewest cycles, cached: estimates are made without epilogues, and with several."""
+    best: _Choice | None = None
+    orientations = [(False, contraction), (True, contraction.swapped())]
+    for (is_swapped, oriented), copied in product(orientations, _COPIES):
+        if not _has_reduced_columns(oriented):
+            continue
+        for place, blocking in enumerate(_choices(oriented, copied, unit)):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
             if blocking.is_transposed and (narrow or unit.rows or blocking.sums > max_chained_products(blocking, unit)):
                 continue
-            cost = blocking_cycles(blocking, unit, math.inf if best is None else best[0])
-            if best is None or cost < best[0]:
-                best = cost, blocking
-    return None if best is None else (best[1], best[0])
+            cycles = blocking_cycles(blocking, unit, math.inf if best is None else best.cycles)
+            if best is None or cycles < best.cycles:
+                best = _Choice(cycles, is_swapped, copied, place)
+    return best
 
 
 def _has_reduced_columns(c: Contraction) -> bool:
@@ -363,12 +404,14 @@ def _split(whole: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
 
     7 rows of 7 x 4608 times 4608 x 512 float        8 slices of 4608 x 64 times 7 rows each
     """
-    if whole.contraction.reduces or whole.sums > max_chained_products(whole, unit):
+    if whole.contraction.reduces:
         return
     for column, run, granule in ((RHS, whole.n, 2 * unit.lanes), (LHS, whole.m, unit.costs.slice_row_multiple)):
         size = whole.block_bytes(column)
         if size <= unit.costs.cached_operand_bytes or len(run.dims) > 1 or not whole.is_reused(column):
             continue
+        if whole.sums > max_chained_products(whole, unit):
+            return
         sizes = [s for s in range(granule, run.extent, granule) if run.extent % s == 0]
         near = [s for s in sizes if size * s // run.extent <= unit.costs.cached_operand_bytes]
         if near:

@@ -8,8 +8,7 @@ reads the vector itself, as all operations read strides::
 
 Each image has one of two labels, and the operations between images have costs for their labels:
 
-- a convolution the estimated cycles of its products, with copies of its input, for either order of input and result,
-  and those of a copy of one of them if they differ;
+- a convolution the estimated cycles of its products, with copies of its input, for both orders of input and result;
 - other operations, and the epilogues of convolutions, the cycles of a copy of what they read in another order than
   they write.
 
@@ -156,7 +155,7 @@ class LayoutAssignment:
         for op in written:
             convolution = _convolution(self.operands, op)
             if convolution is not None:
-                self._add(convolution.tensors[0], op, self._convolution_costs(op, convolution))
+                self._add(convolution.tensors[0], op, partial(self._convolution_cycles, op, convolution))
             for tensor in self._other_operands(op):
                 self._add(tensor, op, partial(self._copy_cycles, tensor))
         ones = self.costs.ones()
@@ -200,27 +199,6 @@ class LayoutAssignment:
         dims = [view.dims[d] for d in _order(len(view.dims), last=is_written_last)]
         rows = without_unit_dims(dims)
         return 0 if not rows or rows[-1].stride == 1 else copy_cycles(dims, view.element, self.operands.facts.target)
-
-    def _convolution_costs(self, op: TensorOp, convolution: TensorOp) -> _Cycles:
-        """The cycles of a convolution for the orders of its input and result.
-
-        Where both may change, orders that differ cost a copy of one of them: that takes no estimates of their own.
-        """
-        x, y = convolution.tensors[0], str(op.instruction.result)
-        if not self._image(x) or y not in self.images:
-            return partial(self._convolution_cycles, op, convolution)
-        first, last = (self._convolution_cycles(op, convolution, order, order) for order in (False, True))
-        result = self.operands.product_view(convolution)
-        dims = [result.dims[d] for d in _order(len(result.dims), last=True)]
-        of_y = copy_cycles(dims, result.element, self.operands.facts.target)
-        of_x = self._copy_cycles(x, False, True)
-        costs = {
-            (False, False): first,
-            (False, True): min(first + of_y, last + of_x),
-            (True, False): min(first + of_x, last + of_y),
-            (True, True): last,
-        }
-        return lambda is_read_last, is_written_last: costs[is_read_last, is_written_last]
 
     def _convolution_cycles(
         self, op: TensorOp, convolution: TensorOp, is_read_last: bool, is_written_last: bool
