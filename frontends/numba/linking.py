@@ -19,7 +19,8 @@ import tlx
 from tlx.api.arguments import array_address
 from tlx.diagnostics import UsageError
 from tlx.llvm.loader import RUNTIME_FUNCTIONS, LoadedObject, runtime_object
-from tlx.llvm.verification import escape_nul, upgrade_ir
+from tlx.llvm.upgrade import upgrade_ir
+from tlx.llvm.verification import escape_nul
 from tlx.target.host import best_target, host_caches, native_target
 from tlx.target.installed import targets
 from tlx.target.target import Target

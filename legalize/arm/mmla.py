@@ -160,7 +160,7 @@ _DOTS: Final = (
     Dot(("i8", "u"), ("i8", "s"), "i32", 8, "i8mm"),
     Dot(("i8", "s"), ("i8", "u"), "i32", 8, "i8mm"),
 )
-_TIMING: Final = MatrixUnitCosts(
+_UNIT_COSTS: Final = MatrixUnitCosts(
     load_cycles=(0.4, 0.5, 0.6, 2.0),
     l1_bypassing_load_cycles=(0.5, 0.6),
     store_cycles=(1.5, 2.0, 4.0),
@@ -185,7 +185,7 @@ def mmla_unit(vector_bytes: int, rate: float) -> MatrixUnit:
     return MatrixUnit(
         kinds=(kind,),
         operations=partial(MmlaTiles, granules),
-        costs=_TIMING,
+        costs=_UNIT_COSTS,
         a_layout="groups",
         accumulators="registers",
     )

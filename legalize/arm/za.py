@@ -161,7 +161,7 @@ _DOTS: Final = (
     _float_dot("half", 2),
     *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "sme") for lhs in ("s", "u") for rhs in ("s", "u")),
 )
-_TIMING: Final = MatrixUnitCosts(configure_cycles=200, store_cycles=(16.0, 24.0, 48.0))
+_UNIT_COSTS: Final = MatrixUnitCosts(configure_cycles=200, store_cycles=(16.0, 24.0, 48.0))
 """Estimated: changes of mode cost hundreds of cycles where the unit is shared by cores."""
 
 
@@ -180,7 +180,7 @@ def za_unit(vector_bytes: int) -> MatrixUnit:
     return MatrixUnit(
         kinds=(kind,),
         operations=partial(ZaTiles, vector_bytes),
-        costs=_TIMING,
+        costs=_UNIT_COSTS,
         a_layout="groups",
         attributes=(
             '"aarch64_pstate_sm_body"',

@@ -287,9 +287,9 @@ _DOTS: Final = (
     *(Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8") for lhs in ("s", "u") for rhs in ("s", "u")),
 )
 
-HALF_SPLIT: Final = Fp16SplitCosts(element_cycles=0.5, max_vector_share=0.6, max_k=1024)
+FP16_SPLIT_COSTS: Final = Fp16SplitCosts(element_cycles=0.5, max_vector_share=0.6, max_k=1024)
 
-AMX_TIMING: Final = MatrixUnitCosts(
+AMX_COSTS: Final = MatrixUnitCosts(
     configure_cycles=225,
     load_cycles=(10.0, 26.0, 34.0, 88.0),
     l1_bypassing_load_cycles=(22.0, 28.0),
@@ -302,7 +302,7 @@ AMX_TIMING: Final = MatrixUnitCosts(
     vector_speedups=(0.8, 0.6),
     min_copy_uses=4,
     max_exposed_epilogue_steps=4,
-    fp16_split=HALF_SPLIT,
+    fp16_split=FP16_SPLIT_COSTS,
     line_crossing_load_cycles=20,
     scattered_load_cycles=6,
 )
@@ -333,7 +333,7 @@ TARGET: Final = replace(
             ),
         ),
         operations=AmxTiles,
-        costs=AMX_TIMING,
+        costs=AMX_COSTS,
         tile_shapes=tile_shapes,
         emulation=MatrixEmulation(
             llvm_options=("-enable-x86-scalar-amx",),

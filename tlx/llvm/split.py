@@ -26,9 +26,10 @@ _MOST_PARTS: Final = 6
 _KERNEL: Final = "\ndefine internal "
 _HEADER: Final = re.compile(rf"(?P<type>[^@\n]*)@(?P<name>{KERNEL_NAME})(?P<rest>\(.*) \{{")
 _GLOBAL: Final = re.compile(r"@([-\w.$]+)")
-_SHARED_LINE: Final = re.compile(r"(?m)^(?:target|attributes|!).*$")
+_SHARED_LINE: Final = re.compile(r"(?m)^(?:target|attributes|!|%).*$")
 _DECLARATION: Final = re.compile(r"(?m)^declare [^@\n]*@([-\w.$]+)\(.*$")
-_CONSTANT: Final = re.compile(r"(?m)^@([-\w.$]+) = (?:private|internal) (?:unnamed_addr )?constant .*$")
+_CONSTANT: Final = re.compile(r"(?m)^@([-\w.$]+) = (?:private|internal) (?:unnamed_addr )?constant [^@\n]*$")
+"""A constant, of which each part has its own; not one that points to other globals."""
 _OPAQUE: Final = ("optnone", "!DI", "uselistorder")
 """What is in modules that are not split: kernels that LLVM emulates, debug information, orders of uses."""
 

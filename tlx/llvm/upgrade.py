@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from tlx.ir.instructions import Block, Instruction
     from tlx.ir.values import Value
 
-_INRANGE: Final = re.compile(r'(?P<skipped>"[^"]*"|;[^\n]*)|(?<=[\s,])inrange(?= i\d)')
+_SKIPPED: Final = r'(?P<skipped>"[^"]*"|;[^\n]*)'  # strings and comments
+_INRANGE: Final = re.compile(rf"{_SKIPPED}|(?<=[\s,])inrange(?= i\d)")
 _TYPED_ATTRIBUTES: Final = ("byval", "sret", "inalloca")
-_UNTYPED: Final = re.compile(rf"(?<= )(?:{'|'.join(_TYPED_ATTRIBUTES)})(?=[ ,)])")
+_UNTYPED: Final = re.compile(rf"{_SKIPPED}|(?<= )(?:{'|'.join(_TYPED_ATTRIBUTES)})(?=[ ,)])")
 _ATTRIBUTES: Final = re.compile(r"(?: (?:[a-z]+|align \d+|dereferenceable\(\d+\)))* $")
 _LONGEST_TYPE: Final = 4096
 _OPENING: Final = "([{<"
@@ -56,7 +57,9 @@ def _has_removed(text: str) -> bool:
 
 
 def _typed(match: re.Match[str]) -> str:
-    """`byval` with the type of the typed pointer before it; unchanged if there is none."""
+    """`byval` with the type of the typed pointer before it; unchanged if there is none, or in a string."""
+    if match["skipped"]:
+        return match.group()
     before = match.string[max(0, match.start() - _LONGEST_TYPE) : match.start()]
     before = _ATTRIBUTES.sub("", before)
     if not before.endswith("*"):

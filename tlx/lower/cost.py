@@ -145,8 +145,8 @@ class ComputeUnit:
             packings: How often a matrix unit's kernel packs it: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        timing, kind = self.matrix_costs, self.kind
-        if timing is None or kind is None:
+        unit_costs, kind = self.matrix_costs, self.kind
+        if unit_costs is None or kind is None:
             is_near = depth * columns * _WORD_BITS // 8 <= self.target.caches.l1
             sums = (rows if is_near else max(rows, self.costs.l2_bound_rows)) * vectors
             return port_cycles(self.target.core, sums) * depth
@@ -157,12 +157,12 @@ class ComputeUnit:
             q = vectors
             if columns % kind.columns == 0:
                 lines = tile_k_step(depth, self.k_step, self.k_step // self.groups) * self.groups // self.k_step
-        load, height = timing.load_cycles[_L2], rows / row_tiles
+        load, height = unit_costs.load_cycles[_L2], rows / row_tiles
         product = tile_product_cycles((p, q), kind.cycles, load * height / kind.rows, load)
         row_of_b = 1.0  # panels that a kernel packs stay nearer
         if group == 1:
             row_of_b = packings * (
-                timing.packed_row_cycles[_L2] + (timing.masked_row_cycles if columns % kind.columns else 0)
+                unit_costs.packed_row_cycles[_L2] + (unit_costs.masked_row_cycles if columns % kind.columns else 0)
             )
         return vectors * steps * (row_tiles * product + lines * row_of_b)
 

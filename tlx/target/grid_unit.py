@@ -36,7 +36,7 @@ class GridOperations(Protocol):
         ...
 
     def annotate(self, module: Module, sizes: Mapping[str, tuple[int, int]]) -> None:
-        """Mark functions as kernels, each with the threads of a block and the `resident` blocks of its `BlockShape`."""
+        """Mark functions as kernels, each with the threads of a block and the `min_resident_blocks` of its shape."""
         ...
 
     def thread(self, b: Builder) -> Value:

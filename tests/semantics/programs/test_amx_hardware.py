@@ -29,7 +29,7 @@ from tests.semantics.to_tiles.test_split_fp16 import product, with_special
 from tests.unit.legalize.x86.test_semantics import AMX, vnni
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
-from tlx.legalize.x86.amx import HALF_SPLIT
+from tlx.legalize.x86.amx import FP16_SPLIT_COSTS
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.host import cpu_flags, missing_features
@@ -105,7 +105,7 @@ def test_parts_of_halves_agree_with_the_evaluator() -> None:
     """Infinities, NaN, subnormals and all else, bit by bit."""
     amx = find_target("amx")
     assert amx.matrix is not None
-    timing = replace(amx.matrix.costs, fp16_split=replace(HALF_SPLIT, max_vector_share=float("inf")))
+    timing = replace(amx.matrix.costs, fp16_split=replace(FP16_SPLIT_COSTS, max_vector_share=float("inf")))
     target = replace(amx, matrix=replace(amx.matrix, costs=timing))
     test_permission_is_granted()
     text, generator = product(130, 140, 150), np.random.default_rng(5)

@@ -13,7 +13,7 @@ from tlx.api.validation import validate
 from tlx.evaluate import evaluate
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
-from tlx.legalize.x86.amx import HALF_SPLIT
+from tlx.legalize.x86.amx import FP16_SPLIT_COSTS
 from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -43,7 +43,7 @@ def _amx(**timing: object) -> Target:
     return replace(amx, matrix=replace(amx.matrix, costs=replace(amx.matrix.costs, **timing)))
 
 
-_SPLIT: Final = replace(HALF_SPLIT, max_vector_share=float("inf"))
+_SPLIT: Final = replace(FP16_SPLIT_COSTS, max_vector_share=float("inf"))
 _TILES: Final = _amx(vector_speedups=(float("inf"), 1.0), fp16_split=_SPLIT)
 """A machine on which splitting halves always pays, and tiles are always predicted to be faster than vectors."""
 

@@ -71,6 +71,21 @@ def test_kernels_with_variables_stay() -> None:
     assert _called(emit_objects(text, 2)) == 14
 
 
+def test_kernels_with_constants_that_point_to_variables_stay() -> None:
+    pointers = "@tlx.pointers = private constant [1 x ptr] [ptr @tlx.state]\n"
+    text = pointers + _module(last="  %s = load ptr, ptr @tlx.pointers\n").replace(_PADDING, 2 * _PADDING)
+    rest, kernels = split_module(text)
+    assert "define hidden void @tlx.nest.my-model(" in rest
+    assert "@tlx.pointers" not in kernels
+    assert _called(emit_objects(text, 2)) == 14
+
+
+def test_parts_have_the_named_types() -> None:
+    text = "%pair = type { i32, i32 }\n" + _module(last="  %s = getelementptr %pair, ptr %p, i64 0, i32 1\n")
+    assert len(split_module(text)) == 2
+    assert _called(emit_objects(text, 2)) == 14
+
+
 def test_small_kernels_are_called_from_parts() -> None:
     """A small kernel stays with the rest of the module, where LLVM's passes run; large ones that call it are apart."""
     small = _kernel("tlx.nest.my-model", "  store i32 5, ptr %p\n", large=False)

@@ -101,6 +101,7 @@ def test_errors_of_a_stage_show_its_text_and_the_source() -> None:
         ("(i32 0, inrange(-8, 8) i32 1)", "(i32 0, inrange(-8, 8) i32 1)"),
         ('"x, inrange i32 1"', '"x, inrange i32 1"'),
         ("; x, inrange i32 1", "; x, inrange i32 1"),
+        ('[11 x i8] c"i8* byval)\\00"', '[11 x i8] c"i8* byval)\\00"'),
     ],
 )
 def test_old_spellings(old: str, new: str) -> None:

@@ -291,8 +291,8 @@ def _gap(problem: DenseConvolution, unit: ComputeUnit) -> int:
     """
     size = bytes_of(problem.x.element)
     interleaved = unit.rows == 0 and size >= _WORD and problem.kernel_positions <= MOST_INTERLEAVED_SUMS
-    crowded = problem.w.dims[1].extent * size % unit.costs.convolutions.set_conflict_pitch_bytes == 0
-    return unit.target.caches.line_bytes // size if interleaved and crowded else 0
+    shares_sets = problem.w.dims[1].extent * size % unit.costs.convolutions.set_conflict_pitch_bytes == 0
+    return unit.target.caches.line_bytes // size if interleaved and shares_sets else 0
 
 
 @dataclass(frozen=True)

@@ -238,10 +238,10 @@ def _b_bypasses_l1(gemm: Gemm, recipe: Recipe, caches: Caches) -> bool:
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The fraction of the unit's peak that the kernel should reach: cycles of its products over all its cycles."""
-    timing, kind = _unit_costs(target), recipe_kind(recipe, target)
+    unit_costs, kind = _unit_costs(target), recipe_kind(recipe, target)
     tile = kind.rows * kind.columns * kind.step_bytes * 8 // bits_of(gemm.a.element)
     products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand * kind.cycles / tile
     steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
-    is_exposed = gemm.epilogue is not None and steps <= timing.max_exposed_epilogue_steps
-    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * timing.epilogue_row_cycles if is_exposed else 0
+    is_exposed = gemm.epilogue is not None and steps <= unit_costs.max_exposed_epilogue_steps
+    epilogue = gemm.m * -(-gemm.n // recipe.tile.lanes) * unit_costs.epilogue_row_cycles if is_exposed else 0
     return products / (cost(gemm, recipe, target).compute + epilogue)

@@ -92,7 +92,7 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product on the matrix unit; where the working set exceeds L1, C and packed tiles leave it."""
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
-    timing, kind = matrix.costs, recipe_kind(recipe, target)
+    unit_costs, kind = matrix.costs, recipe_kind(recipe, target)
     height = recipe.tile.unit_rows
     rows, columns = -(-gemm.m // height), -(-gemm.n // kind.columns)
     steps, kstep = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets), recipe.tile.kstep
@@ -106,32 +106,36 @@ def _matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     packed_rows = gemm.m if recipe.packing.a and recipe.blocks.mc > recipe.tile.mr else 0
     place = _holding_level(gemm, recipe, target.caches, depth * (packed_columns + packed_rows))
     many_pages = min(recipe.blocks.nc, gemm.n) * depth > target.memory.tlb_bytes
-    load_b = timing.load_cycles[0 if place == 0 or by_steps else 1 + many_pages]
-    load_b = timing.l1_bypassing_load_cycles[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
-    reload = (gemm.products_per_operand - 1) * timing.load_cycles[0]
+    load_b = unit_costs.load_cycles[0 if place == 0 or by_steps else 1 + many_pages]
+    load_b = unit_costs.l1_bypassing_load_cycles[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
+    reload = (gemm.products_per_operand - 1) * unit_costs.load_cycles[0]
     load_a = (_tile_of_a(gemm, recipe, target, place) + reload) * height / kind.rows
     product = tile_product_cycles((p, q), gemm.products_per_operand * kind.cycles, load_a, load_b + reload)
-    row_of_a, row_of_b = _packed_rows(gemm, recipe, timing, place)
+    row_of_a, row_of_b = _packed_rows(gemm, recipe, unit_costs, place)
     lines = kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
         lines * columns * packs_b * gemm.packs_per_product * row_of_b + height * rows * recipe.packing.a * row_of_a
     )
     crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % target.caches.line_bytes and gemm.m > 1
-    store = timing.store_cycles[place] * (timing.line_crossing_store_factor if crosses else 1) * height / kind.rows
-    once = timing.configure_cycles if gemm.batch is None else 0  # a loop configures once, and its iterations overlap
+    store = (
+        unit_costs.store_cycles[place] * (unit_costs.line_crossing_store_factor if crosses else 1) * height / kind.rows
+    )
+    once = (
+        unit_costs.configure_cycles if gemm.batch is None else 0
+    )  # a loop configures once, and its iterations overlap
     busy = tiles * (steps * product + store) + packing
     return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target.caches, target.memory))
 
 
-def _packed_rows(gemm: Gemm, recipe: Recipe, timing: MatrixUnitCosts, place: int) -> tuple[float, float]:
+def _packed_rows(gemm: Gemm, recipe: Recipe, unit_costs: MatrixUnitCosts, place: int) -> tuple[float, float]:
     """Cycles of a row of a packed tile of A, and of B; `place`: the cache level that holds operands and panels."""
-    deep = timing.masked_row_cycles if gemm.k % recipe.tile.kstep else 0
-    masked_a = timing.masked_row_cycles if any(r.padding for r in row_ranges(gemm, recipe)) else deep
-    masked_b = timing.masked_row_cycles if any(c.padding for c in column_ranges(gemm, recipe)) else deep
-    row_of_b = timing.packed_row_cycles[0 if packs_by_steps(gemm, recipe) else place] + masked_b
+    deep = unit_costs.masked_row_cycles if gemm.k % recipe.tile.kstep else 0
+    masked_a = unit_costs.masked_row_cycles if any(r.padding for r in row_ranges(gemm, recipe)) else deep
+    masked_b = unit_costs.masked_row_cycles if any(c.padding for c in column_ranges(gemm, recipe)) else deep
+    row_of_b = unit_costs.packed_row_cycles[0 if packs_by_steps(gemm, recipe) else place] + masked_b
     if gemm.a.is_row_major == recipe.packing.a_in_groups:
-        return timing.transposed_row_cycles[place] + masked_a, row_of_b
-    return timing.packed_row_cycles[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
+        return unit_costs.transposed_row_cycles[place] + masked_a, row_of_b
+    return unit_costs.packed_row_cycles[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
 
 
 def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:

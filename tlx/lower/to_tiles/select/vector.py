@@ -10,7 +10,7 @@ from tlx.lower.cost import RegisterTileProblem, needed_registers, product_cycles
 from tlx.lower.knobs import Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import with_prefetches
-from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.problem import Gemm, c_holds_sums
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.blocking import (
     b_misses_l2,
@@ -371,9 +371,7 @@ def dot_product_columns(
         packs_a: Whether A is packed, as `accumulator`, else read in place.
     """
     count = gemm.n % shape.lanes
-    plain = gemm.is_float and gemm.is_repeatable and gemm.c.is_row_major and len(gemm.term_offsets) == 1
-    same = gemm.c.element == accumulator and (packs_a or gemm.a.element == accumulator)
-    if not plain or not same or not gemm.a.is_row_major or not gemm.b.is_row_major or not count or gemm.n < shape.lanes:
+    if not count or gemm.n < shape.lanes or not _can_sum_along_k(gemm, accumulator, packs_a=packs_a):
         return 0
 
     def cycles(columns: int) -> float:
@@ -384,6 +382,13 @@ def dot_product_columns(
 
     along = cycles(gemm.n - count) + dot_product_columns_cycles(gemm, core, count, shape.lanes)
     return count if along < cycles(gemm.n) and dot_product_rows(registers, count) > 1 else 0
+
+
+def _can_sum_along_k(gemm: Gemm, accumulator: Type, *, packs_a: bool) -> bool:
+    """Whether columns may be dot products along K, of which C holds the sums until they are complete."""
+    reads = gemm.a.is_row_major and gemm.b.is_row_major and len(gemm.term_offsets) == 1
+    known = gemm.a.element == accumulator or packs_a
+    return gemm.is_float and gemm.acc is None and reads and known and c_holds_sums(gemm, accumulator)
 
 
 def paired_columns(

@@ -18,8 +18,9 @@ from tlx.target.lookup import find_target
     ("n", "said"),
     [(49, "the last column is summed along K"), (196, "the last 4 columns are summed along K"), (48, ""), (62, "")],
 )
-def test_few_columns_after_whole_registers_are_summed_along_k(n: int, said: str) -> None:
-    remark = remarks_of(product_text(512, n, 512, "float"))
+@pytest.mark.parametrize("relu", [False, True])
+def test_few_columns_after_whole_registers_are_summed_along_k(n: int, said: str, *, relu: bool) -> None:
+    remark = remarks_of(product_text(512, n, 512, "float", relu=relu))
     assert said in remark
     assert said or "summed along K" not in remark
 
@@ -34,7 +35,8 @@ def test_short_sums_and_integers_are_not_summed_along_k() -> None:
     ("element", "m", "n", "k"),
     [("float", 29, 49, 71), ("float", 23, 36, 2500), ("double", 31, 33, 35), ("float", 7, 17, 64)],
 )
-def test_the_products_are_right(target: str, element: str, m: int, n: int, k: int) -> None:
+@pytest.mark.parametrize("relu", [False, True])
+def test_the_products_are_right(target: str, element: str, m: int, n: int, k: int, *, relu: bool) -> None:
     lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
@@ -42,8 +44,8 @@ def test_the_products_are_right(target: str, element: str, m: int, n: int, k: in
     dtype = np.float32 if element == "float" else np.float64
     a, b = (rng.integers(-8, 8, extents).astype(dtype) for extents in ((m, k), (k, n)))
     c = np.full((m, n), np.nan, dtype)
-    tlx.compile(product_text(m, n, k, element), target)(c, a, b)
-    assert np.array_equal(c, a @ b)
+    tlx.compile(product_text(m, n, k, element, relu=relu), target)(c, a, b)
+    assert np.array_equal(c, np.maximum(a @ b, 0) if relu else a @ b)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])

@@ -172,6 +172,14 @@ class TileEpilogue:
         type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
         self.b.tensor_store(self.tile.pointer, self.b.typeinfo(sums, type_, "sums"), (0, pitch))
 
+    def finish_in_c(self, rows: int, columns: EqualTiles, row: Value) -> None:
+        """Emit the epilogue of some columns of `rows` rows, from `row` on, whose sums are in C."""
+        b, c = self.b, self.function.gemm.c
+        with b.loop(0, rows, name=EPILOGUE_LOOP) as loop:
+            here = b.add(row, loop.index)
+            at = ResultTile(1, columns.size, columns.padding, here, const_int(I64, columns.start))
+            self._consume(at, load_tile_vector(b, c, tile_address(b, c, self.function.c, at), at))
+
     def prefetches(
         self, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], steps: int
     ) -> list[PrefetchStream]:

@@ -153,7 +153,7 @@ class LoopNest:
         self.tile = RegisterTile(function, self.operands, k_loop.total, self.prefetcher, following.begin_tile)
         following.epilogue = self.tile.epilogue
         dots = function.recipe.tile.dot_columns
-        self.dots = DotProductColumns(function, self.operands.pitch_of_a) if dots else None
+        self.dots = DotProductColumns(function, self.operands.pitch_of_a, self.tile.epilogue) if dots else None
 
     def reserve(self, scratch: Scratch) -> None:
         """Reserve the buffers that the kernel needs."""
@@ -227,13 +227,11 @@ class LoopNest:
 
     def _last_columns(self, dots: DotProductColumns, block: CacheBlock) -> None:
         """The N tail of a block's rows, computed in the first block of columns, while the rows are in the caches."""
-        b, part, nothing = self.b, block.part, const_int(I64, 0)
+        b, nothing = self.b, const_int(I64, 0)
         tiles = b.select(b.icmp("eq", block.column, nothing), block.tiles, nothing)
         with b.loop(0, tiles, name="dr") as loop:
             row = b.add(block.row, b.mul(loop.index, block.rows.size))
-            c = self.function.at(self.gemm.c, self.function.c, row, nothing)
-            a = self.operands.a_address(block, loop.index, row)
-            dots.tiles((c, a), block.rows.size, (part.start, part.size), first=part.first)
+            dots.tiles(self.operands.a_address(block, loop.index, row), row, block.rows.size, block.part)
 
 
 class StreamingLoopNest(LoopNest):

@@ -6,7 +6,8 @@ A few columns, far fewer than a register's lanes, are dot products along K:
                            C[:, 48]   += A[i, k:k+16] * b[k:k+16], reduced at the end
 
 In a register tile, one column would cost as much as 16. The columns of B are copied to rows first. The rows of A of a
-cache block are read a second time while they are cached.
+cache block are read a second time while they are cached. C holds the sums until they are complete, also those that an
+epilogue follows: it is computed a row at a time.
 
 Up to half a register of columns share their registers with the next position of K:
 
@@ -28,10 +29,11 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.emit.copy import TileCopy, blocked_loop
-from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
+from tlx.lower.to_tiles.emit.gemm.epilogue import TileEpilogue
+from tlx.lower.to_tiles.emit.gemm.function import GemmFunction, KPass
 from tlx.lower.to_tiles.emit.kernel import Scratch, ScratchBuffer
 from tlx.lower.to_tiles.emit.tiles import SWAPPED_AXES, column_tile, convert_tile, tile
-from tlx.lower.to_tiles.select.recipe import PAIR
+from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles
 from tlx.lower.to_tiles.select.recipe_cost import dot_product_rows, pairs_stay_in_registers
 
 
@@ -42,6 +44,7 @@ class DotProductColumns:
     Attributes:
         function: The kernel's function.
         pitch: Row stride of A, packed or not.
+        epilogue: The product's epilogue, if it has one.
         count: Columns of the tail.
         lanes: Elements of a register.
         rows_of_b: The columns of B as rows, zero-padded to whole registers.
@@ -49,6 +52,7 @@ class DotProductColumns:
 
     function: GemmFunction
     pitch: int
+    epilogue: TileEpilogue | None = None
     rows_of_b: ScratchBuffer = field(default_factory=ScratchBuffer)
 
     def __post_init__(self) -> None:
@@ -81,28 +85,30 @@ class DotProductColumns:
 
             blocked_loop(b, self.gemm.k, lanes, "k", part)
 
-    def tiles(self, pointers: tuple[Value, Value], rows: int, part: tuple[Value, int], *, first: bool) -> None:
+    def tiles(self, a: Value, row: Value, rows: int, part: KPass) -> None:
         """Compute the tail of `rows` rows for one pass over K.
 
         Args:
-            pointers: Addresses of the rows' first elements in C, and of the pass's in A.
+            a: Address of the pass's first element in the first row of A.
+            row: The first row.
             rows: Number of rows.
-            part: First position and number of positions of the pass.
-            first: Whether this is the first pass, which does not add to C.
+            part: The pass.
         """
+        pointers = self.function.at(self.gemm.c, self.function.c, row, const_int(I64, 0)), a
         groups = -(-rows // dot_product_rows(self.target.registers, self.count))
         done = 0
         for group in range(groups):
             height = (rows + group) // groups
-            self._group(pointers, done, height, part, first=first)
+            self._group(pointers, done, height, part)
             done += height
+        if self.epilogue is not None and part.last:
+            columns = EqualTiles(self.gemm.n - self.count, 1, self.lanes, self.lanes - self.count)
+            self.epilogue.finish_in_c(rows, columns, row)
 
-    def _group(
-        self, pointers: tuple[Value, Value], row: int, rows: int, part: tuple[Value, int], *, first: bool
-    ) -> None:
+    def _group(self, pointers: tuple[Value, Value], row: int, rows: int, part: KPass) -> None:
         b, gemm, lanes = self.b, self.gemm, self.lanes
-        element, (start, size) = gemm.c.element, part
-        full, rest = divmod(size, lanes)
+        element, start = gemm.c.element, part.start
+        full, rest = divmod(part.size, lanes)
         pitches = gemm.c.row_stride, self.pitch
         c, a = (b.gep(element, pointer, row * pitch) for pointer, pitch in zip(pointers, pitches, strict=True))
         sums: list[Value] = [zero(VectorType(lanes, element))] * (rows * self.count)
@@ -116,7 +122,7 @@ class DotProductColumns:
             lines = sums[column :: self.count]
             for top in range(0, rows, lanes):
                 offset = top * gemm.c.row_stride + (gemm.n - self.count + column) * gemm.c.col_stride
-                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=first)
+                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=part.first)
 
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
         """The sums, row by row, after one register along K, at a pass's start plus an offset.
