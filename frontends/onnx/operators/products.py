@@ -159,11 +159,12 @@ def det(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     count, outer = x.shape[-1], x.shape[:-2]
     if not count or not math.prod(outer):
         return np.ones(outer, x.dtype)
-    factors, pivots = t.graph.lu(t.value(x))
+    factors, pivots = t.graph.lu(t.value(t.widened(x)))
     places = np.arange(count) * (count + 1)
     diagonal = t.take(t.reshape(factors, (*outer, count * count)), places, len(outer))
-    exchanges = t.where(t.compare("eq", pivots, np.arange(count, dtype=np.int32)), 1.0, np.asarray(-1.0, x.dtype))
-    return t.reduce("product", t.multiply(diagonal, exchanges), [len(outer)])
+    stays = t.compare("eq", pivots, np.arange(count, dtype=np.int32))
+    signs = t.where(stays, 1.0, np.asarray(-1.0, diagonal.dtype))
+    return t.convert(t.reduce("product", t.multiply(diagonal, signs), [len(outer)]), x.dtype)
 
 
 @operator("DFT", note="of a known length and axis")

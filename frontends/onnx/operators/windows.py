@@ -186,10 +186,10 @@ def max_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor | tuple[Tensor, Te
     if len(node.outputs) < 2 or not node.outputs[1]:
         return _reduced(t, "max", x, window, strides, dilations, padding)
     extents, rank = x.shape[2:], len(window)
-    # Number of each element of an image, and of its padding, which no window chooses.
+    # Number of each element of an image, and -1 for its padding, which every element replaces.
     order = range(rank)[::-1] if node.integer("storage_order", 0) else range(rank)
     by_order = np.arange(math.prod(extents)).reshape([extents[d] for d in order])
-    numbers = np.pad(by_order.transpose(np.argsort(order)), padding)[None, None]
+    numbers = np.pad(by_order.transpose(np.argsort(order)), padding, constant_values=-1)[None, None]
     low, high = zip((0, 0), (0, 0), *padding, strict=True)
     least = float("-inf") if is_float(x.dtype) else np.iinfo(x.dtype).min
     parts = zip(
@@ -199,8 +199,10 @@ def max_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor | tuple[Tensor, Te
     )
     greatest, chosen = next(parts)
     for part, number in parts:
-        is_greater = t.compare("gt", part, greatest)
-        greatest, chosen = t.where(is_greater, part, greatest), t.where(is_greater, number, chosen)
+        is_better = t.compare("gt", part, greatest)
+        if any(low for low, _ in padding):
+            is_better = t.binary("or", is_better, t.compare("lt", chosen, 0))
+        greatest, chosen = t.where(is_better, part, greatest), t.where(is_better, number, chosen)
     images = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(extents)
     return greatest, t.add(t.broadcast(chosen, greatest.shape), images)
 
@@ -265,6 +267,10 @@ def deform_conv(
     window, results = w.shape[2:], offsets.shape[2:]
     strides, dilations = spatial(node, "strides", 2), spatial(node, "dilations", 2)
     padding = borders(node, x.shape[2:], window, strides)
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
+    sizes = zip(x.shape[2:], padding, reach, strides, strict=True)
+    if results != tuple((e + low + high - r) // s + 1 for e, (low, high), r, s in sizes):
+        t.fail(f"offsets {offsets.shape} do not fit an input of shape {x.shape} and a kernel of shape {w.shape}")
     taps, channels = math.prod(window), x.shape[1] // groups
     moved = t.reshape(offsets, (samples * groups, taps, 2, *results))
     places: list[Tensor] = []  # (samples * groups, taps * results) for each dimension

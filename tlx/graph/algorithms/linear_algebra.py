@@ -140,8 +140,8 @@ class LinearAlgebra(RandomBits):
             pivot = self.dynamic_slice(row, (0, k), (1, 1))
             below = (rows > k) & (pivot != 0.0)
             factor = self.where(below, column / pivot, column)
-            rest = matrix - self.where(below, factor, 0.0) * self.where(columns > k, row, 0.0)
-            matrix = self.where(columns == k, factor, rest)
+            matrix = self.where(below & (columns > k), matrix - factor * row, matrix)
+            matrix = self.where(columns == k, factor, matrix)
             return k + 1, matrix, self.dynamic_update_slice(pivots, place.reshape(1), (k,))
 
         return list(self._steps(steps, step, x, self.full((steps,), 0, _INDEX)))
