@@ -163,20 +163,22 @@ def _reduced(
         return t.graph.reduce_window(name, t.value(x), [1, 1, *window], [1, 1, *strides], [(0, 0), (0, 0), *padding])
     number = float("-inf") if name == "max" else 0
     low, high = zip((0, 0), (0, 0), *padding, strict=True)
-    places = _places(t, t.pad(x, low, high, number), window, strides, dilations)
-    return functools.reduce(functools.partial(t.binary, "maximum" if name == "max" else "add"), places)
+    elements = _window_elements(t, t.pad(x, low, high, number), window, strides, dilations)
+    return functools.reduce(functools.partial(t.binary, "maximum" if name == "max" else "add"), elements)
 
 
-def _places(t: Tensors, padded: Tensor, window: list[int], strides: list[int], dilations: list[int]) -> list[Tensor]:
-    """For each place in a window, the elements that all windows have there."""
+def _window_elements(
+    t: Tensors, padded: Tensor, window: list[int], strides: list[int], dilations: list[int]
+) -> list[Tensor]:
+    """For each position in a window, the elements that all windows have there."""
     extents = padded.shape[2:]
     counts = [(e - (k - 1) * d - 1) // s + 1 for e, k, d, s in zip(extents, window, dilations, strides, strict=True)]
-    found: list[Tensor] = []
-    for place in np.ndindex(*window):
-        offsets = [k * d for k, d in zip(place, dilations, strict=True)]
+    elements: list[Tensor] = []
+    for position in np.ndindex(*window):
+        offsets = [k * d for k, d in zip(position, dilations, strict=True)]
         stops = [o + (n - 1) * s + 1 for o, n, s in zip(offsets, counts, strides, strict=True)]
-        found.append(t.slice(padded, [0, 0, *offsets], [*padded.shape[:2], *stops], [1, 1, *strides]))
-    return found
+        elements.append(t.slice(padded, [0, 0, *offsets], [*padded.shape[:2], *stops], [1, 1, *strides]))
+    return elements
 
 
 @operator("MaxPool")
@@ -193,8 +195,8 @@ def max_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor | tuple[Tensor, Te
     low, high = zip((0, 0), (0, 0), *padding, strict=True)
     least = float("-inf") if is_float(x.dtype) else np.iinfo(x.dtype).min
     parts = zip(
-        _places(t, t.pad(x, low, high, least), window, strides, dilations),
-        _places(t, numbers, window, strides, dilations),
+        _window_elements(t, t.pad(x, low, high, least), window, strides, dilations),
+        _window_elements(t, numbers, window, strides, dilations),
         strict=True,
     )
     greatest, chosen = next(parts)
