@@ -8,6 +8,7 @@ import tlx
 
 project: Final = "TLX"
 author: Final = "The TLX developers"
+project_copyright: Final = author
 release: Final = tlx.__version__
 
 extensions: Final = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_external_toc"]

@@ -279,6 +279,10 @@ class Tensors:
             result = np.asarray(_UNARY[name](x))
         return result if name == "is_finite" else result.astype(x.dtype)
 
+    def widened(self, x: Tensor) -> Tensor:
+        """Floats of 8 and 16 bits as float32, so that a result is rounded once."""
+        return self.convert(x, np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
+
     def convert(self, x: Tensor, dtype: Any, *, saturates: bool = False) -> Tensor:
         """The elements in another type; see `Graph.convert`.
 

@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tlx.frontends.onnx.model import OnnxNode
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
-from tlx.intrinsics.numpy_types import is_float
 
 
 def _per_channel(t: Tensors, x: Tensor, rank: int) -> Tensor:
@@ -25,10 +22,6 @@ def _normalized(t: Tensors, x: Tensor, axes: Sequence[int], epsilon: float, *, c
     centred = t.subtract(x, t.divide(t.reduce("sum", x, axes, keep=True), count)) if centre else x
     variance = t.divide(t.reduce("sum", t.multiply(centred, centred), axes, keep=True), count)
     return t.multiply(centred, t.unary("rsqrt", t.add(variance, epsilon)))
-
-
-def _wide(t: Tensors, x: Tensor) -> Tensor:
-    return t.convert(x, np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
 @operator("BatchNormalization", note="as in inference")
@@ -60,7 +53,7 @@ def layer_normalization(
 ) -> tuple[Tensor, ...]:
     """The dimensions from an axis on normalized; with two further outputs, mean and inverse deviation."""
     axes = range(t.axis(node.integer("axis", -1), len(x.shape)), len(x.shape))
-    wide = _wide(t, x)
+    wide = t.widened(x)
     count = math.prod(x.shape[d] for d in axes)
     mean = t.divide(t.reduce("sum", wide, axes, keep=True), count)
     centred = t.subtract(wide, mean)
@@ -74,7 +67,7 @@ def layer_normalization(
 def rms_normalization(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor) -> Tensor:
     """The dimensions from an axis on divided by the root of their mean square."""
     axes = range(t.axis(node.integer("axis", -1), len(x.shape)), len(x.shape))
-    normal = _normalized(t, _wide(t, x), axes, node.number("epsilon", 1e-5), centre=False)
+    normal = _normalized(t, t.widened(x), axes, node.number("epsilon", 1e-5), centre=False)
     return t.multiply(t.convert(normal, scale.dtype), scale)
 
 
@@ -125,7 +118,7 @@ def group_normalization(t: Tensors, node: OnnxNode, x: Tensor, scale: Tensor, sh
     groups, rank = node.integer("num_groups", 1), len(x.shape)
     if groups < 1 or x.shape[1] % groups:
         t.fail(f"{groups} groups do not divide {x.shape[1]} channels")
-    apart = t.reshape(_wide(t, x), (x.shape[0], groups, math.prod(x.shape[1:]) // groups))
+    apart = t.reshape(t.widened(x), (x.shape[0], groups, math.prod(x.shape[1:]) // groups))
     normal = t.convert(_normalized(t, apart, [2], node.number("epsilon", 1e-5)), x.dtype)
     if scale.shape == (x.shape[1],):
         result = t.reshape(normal, x.shape)

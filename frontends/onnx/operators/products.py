@@ -159,11 +159,12 @@ def det(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     count, outer = x.shape[-1], x.shape[:-2]
     if not count or not math.prod(outer):
         return np.ones(outer, x.dtype)
-    factors, pivots = t.graph.lu(t.value(x))
+    factors, pivots = t.graph.lu(t.value(t.widened(x)))
     places = np.arange(count) * (count + 1)
     diagonal = t.take(t.reshape(factors, (*outer, count * count)), places, len(outer))
-    exchanges = t.where(t.compare("eq", pivots, np.arange(count, dtype=np.int32)), 1.0, np.asarray(-1.0, x.dtype))
-    return t.reduce("product", t.multiply(diagonal, exchanges), [len(outer)])
+    stays = t.compare("eq", pivots, np.arange(count, dtype=np.int32))
+    signs = t.where(stays, 1.0, np.asarray(-1.0, diagonal.dtype))
+    return t.convert(t.reduce("product", t.multiply(diagonal, signs), [len(outer)]), x.dtype)
 
 
 @operator("DFT", note="of a known length and axis")
@@ -187,7 +188,7 @@ def dft(t: Tensors, node: OnnxNode, x: Tensor, length: Tensor | None = None, axi
     weights = np.full((terms, 1), 1 / count if inverse else 1.0)
     if half_to_whole:  # the conjugates of the others follow from them
         weights[1 : (count + 1) // 2] *= 2
-    matrix = _waves(terms, results, count, sign) * weights[:, :, None, None]
+    matrix = _fourier_matrix(terms, results, count, sign) * weights[:, :, None, None]
     kept = matrix[:, :parts, :, : 1 if half_to_whole else 2]
     order = [d for d in range(rank) if d not in (along, rank - 1)]
     rows = t.transpose(t.part(x, along, 0, terms), [*order, along, rank - 1])
@@ -197,8 +198,8 @@ def dft(t: Tensors, node: OnnxNode, x: Tensor, length: Tensor | None = None, axi
     return t.transpose(split, [*range(along), rank - 2, *range(along, rank - 2), rank - 1])
 
 
-def _waves(terms: int, results: int, count: int, sign: int) -> Array:
-    """A matrix of Fourier's: (terms, real or imaginary, results, real or imaginary)."""
+def _fourier_matrix(terms: int, results: int, count: int, sign: int) -> Array:
+    """The matrix of a Fourier transform: (terms, real or imaginary, results, real or imaginary)."""
     angles = sign * 2 * np.pi * np.outer(np.arange(terms), np.arange(results)) / count
     cosines, sines = np.cos(angles), np.sin(angles)
     return np.stack([np.stack([cosines, sines], -1), np.stack([-sines, cosines], -1)], 1)
@@ -218,13 +219,13 @@ def stft(
         t.fail(f"frame_length {size} and frame_step {hop} do not fit an input of shape {x.shape}")
     frames = (total - size) // hop + 1
     results = size // 2 + 1 if node.integer("onesided", 1) else size
-    matrix: Tensor = _waves(size, results, size, -1)[:, :parts].reshape(size, parts, results * 2)
+    matrix: Tensor = _fourier_matrix(size, results, size, -1)[:, :parts].reshape(size, parts, results * 2)
     if window is not None:
         matrix = t.multiply(t.convert(matrix, window.dtype), t.reshape(window, (size, 1, 1)))
     places = (np.arange(frames) * hop)[:, None] + np.arange(size)
     rows = t.reshape(t.take(x, places, 1), (samples, frames, size * parts))
-    found = along_axis(t, rows, t.reshape(matrix, (size * parts, results * 2)), 2)
-    return t.reshape(found, (samples, frames, results, 2))
+    spectra = along_axis(t, rows, t.reshape(matrix, (size * parts, results * 2)), 2)
+    return t.reshape(spectra, (samples, frames, results, 2))
 
 
 @operator("MelWeightMatrix", note="of known numbers")

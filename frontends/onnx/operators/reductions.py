@@ -34,7 +34,7 @@ def reduce(t: Tensors, node: OnnxNode, x: Tensor, axes: Tensor | None = None) ->
 
 def _reduced(t: Tensors, name: str, x: Tensor, along: list[int], keep: bool) -> Tensor:
     if name == "ReduceMean":
-        total = t.reduce("sum", _wide(t, x), along, keep=keep)
+        total = t.reduce("sum", t.widened(x), along, keep=keep)
         return t.convert(t.divide(total, math.prod(x.shape[d] for d in along)), x.dtype)
     if name in ("ReduceMax", "ReduceMin"):
         bits = x.dtype.kind == "b"
@@ -60,11 +60,6 @@ def _reduced(t: Tensors, name: str, x: Tensor, along: list[int], keep: bool) -> 
             else t.unary("sqrt", total)
         )
     return t.unary("log", total) if name == "ReduceLogSum" else total
-
-
-def _wide(t: Tensors, x: Tensor) -> Tensor:
-    """Half and bfloat as float, so that a mean is rounded once."""
-    return t.convert(x, np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
 def _of_nothing(t: Tensors, node: OnnxNode, x: Tensor, along: list[int], keep: bool) -> Tensor:

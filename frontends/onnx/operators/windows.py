@@ -163,20 +163,22 @@ def _reduced(
         return t.graph.reduce_window(name, t.value(x), [1, 1, *window], [1, 1, *strides], [(0, 0), (0, 0), *padding])
     number = float("-inf") if name == "max" else 0
     low, high = zip((0, 0), (0, 0), *padding, strict=True)
-    places = _places(t, t.pad(x, low, high, number), window, strides, dilations)
-    return functools.reduce(functools.partial(t.binary, "maximum" if name == "max" else "add"), places)
+    elements = _window_elements(t, t.pad(x, low, high, number), window, strides, dilations)
+    return functools.reduce(functools.partial(t.binary, "maximum" if name == "max" else "add"), elements)
 
 
-def _places(t: Tensors, padded: Tensor, window: list[int], strides: list[int], dilations: list[int]) -> list[Tensor]:
-    """For each place in a window, the elements that all windows have there."""
+def _window_elements(
+    t: Tensors, padded: Tensor, window: list[int], strides: list[int], dilations: list[int]
+) -> list[Tensor]:
+    """For each position in a window, the elements that all windows have there."""
     extents = padded.shape[2:]
     counts = [(e - (k - 1) * d - 1) // s + 1 for e, k, d, s in zip(extents, window, dilations, strides, strict=True)]
-    found: list[Tensor] = []
-    for place in np.ndindex(*window):
-        offsets = [k * d for k, d in zip(place, dilations, strict=True)]
+    elements: list[Tensor] = []
+    for position in np.ndindex(*window):
+        offsets = [k * d for k, d in zip(position, dilations, strict=True)]
         stops = [o + (n - 1) * s + 1 for o, n, s in zip(offsets, counts, strides, strict=True)]
-        found.append(t.slice(padded, [0, 0, *offsets], [*padded.shape[:2], *stops], [1, 1, *strides]))
-    return found
+        elements.append(t.slice(padded, [0, 0, *offsets], [*padded.shape[:2], *stops], [1, 1, *strides]))
+    return elements
 
 
 @operator("MaxPool")
@@ -186,21 +188,23 @@ def max_pool(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor | tuple[Tensor, Te
     if len(node.outputs) < 2 or not node.outputs[1]:
         return _reduced(t, "max", x, window, strides, dilations, padding)
     extents, rank = x.shape[2:], len(window)
-    # Number of each element of an image, and of its padding, which no window chooses.
+    # Number of each element of an image, and -1 for its padding, which every element replaces.
     order = range(rank)[::-1] if node.integer("storage_order", 0) else range(rank)
     by_order = np.arange(math.prod(extents)).reshape([extents[d] for d in order])
-    numbers = np.pad(by_order.transpose(np.argsort(order)), padding)[None, None]
+    numbers = np.pad(by_order.transpose(np.argsort(order)), padding, constant_values=-1)[None, None]
     low, high = zip((0, 0), (0, 0), *padding, strict=True)
     least = float("-inf") if is_float(x.dtype) else np.iinfo(x.dtype).min
     parts = zip(
-        _places(t, t.pad(x, low, high, least), window, strides, dilations),
-        _places(t, numbers, window, strides, dilations),
+        _window_elements(t, t.pad(x, low, high, least), window, strides, dilations),
+        _window_elements(t, numbers, window, strides, dilations),
         strict=True,
     )
     greatest, chosen = next(parts)
     for part, number in parts:
-        is_greater = t.compare("gt", part, greatest)
-        greatest, chosen = t.where(is_greater, part, greatest), t.where(is_greater, number, chosen)
+        is_better = t.compare("gt", part, greatest)
+        if any(low for low, _ in padding):
+            is_better = t.binary("or", is_better, t.compare("lt", chosen, 0))
+        greatest, chosen = t.where(is_better, part, greatest), t.where(is_better, number, chosen)
     images = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(extents)
     return greatest, t.add(t.broadcast(chosen, greatest.shape), images)
 
@@ -265,6 +269,10 @@ def deform_conv(
     window, results = w.shape[2:], offsets.shape[2:]
     strides, dilations = spatial(node, "strides", 2), spatial(node, "dilations", 2)
     padding = borders(node, x.shape[2:], window, strides)
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
+    sizes = zip(x.shape[2:], padding, reach, strides, strict=True)
+    if results != tuple((e + low + high - r) // s + 1 for e, (low, high), r, s in sizes):
+        t.fail(f"offsets {offsets.shape} do not fit an input of shape {x.shape} and a kernel of shape {w.shape}")
     taps, channels = math.prod(window), x.shape[1] // groups
     moved = t.reshape(offsets, (samples * groups, taps, 2, *results))
     places: list[Tensor] = []  # (samples * groups, taps * results) for each dimension

@@ -97,6 +97,16 @@ def test_a_singular_matrix_has_factors() -> None:
     np.testing.assert_array_equal(pivots, [0, 1, 2])
 
 
+def test_lu_does_not_change_the_rows_above_the_one_that_it_eliminates() -> None:
+    """Infinity times zero would be NaN."""
+    graph = Graph()
+    for value in graph.lu(graph.parameter("x", (2, 2))):
+        graph.output(value)
+    x = np.array([[2, 1], [1, np.inf]], "f4")
+    for factors, _ in (graph.evaluate(x), graph.compile()(x)):
+        np.testing.assert_array_equal(factors, [[2, 1], [0.5, np.inf]])
+
+
 def test_no_elements() -> None:
     graph = Graph()
     x = graph.parameter("x", (0, 3, 3))

@@ -114,13 +114,13 @@ class LinearAlgebra(RandomBits):
         columns = self.iota((1, n), 1, _INDEX)
 
         def step(k: Value, solution: Value) -> tuple[Value, Value]:
-            place = k if lower else (n - 1) - k
-            row = self.dynamic_slice(a, (place, 0), (1, n))
-            solved = columns < place if lower else columns > place
-            side = self.dynamic_slice(b, (place, 0), (1, width)) - self.where(solved, row, 0.0) @ solution
+            index = k if lower else (n - 1) - k
+            row = self.dynamic_slice(a, (index, 0), (1, n))
+            solved = columns < index if lower else columns > index
+            side = self.dynamic_slice(b, (index, 0), (1, width)) - self.where(solved, row, 0.0) @ solution
             if not unit_diagonal:
-                side = side / self.dynamic_slice(a, (place, place), (1, 1))
-            return k + 1, self.dynamic_update_slice(solution, side, (place, 0))
+                side = side / self.dynamic_slice(a, (index, index), (1, 1))
+            return k + 1, self.dynamic_update_slice(solution, side, (index, 0))
 
         return self._steps(n, step, self.full(b.shape, 0.0, b.dtype))[0]
 
@@ -130,19 +130,19 @@ class LinearAlgebra(RandomBits):
 
         def step(k: Value, matrix: Value, pivots: Value) -> tuple[Value, Value, Value]:
             column = self.dynamic_slice(matrix, (0, k), (m, 1))
-            sizes = self.where(rows >= k, self.unary("abs", column), -1.0)
-            place = self.convert(self.argmax(sizes.reshape(m), axis=0), _INDEX)
+            magnitudes = self.where(rows >= k, self.unary("abs", column), -1.0)
+            pivot_row = self.convert(self.argmax(magnitudes.reshape(m), axis=0), _INDEX)
             above = self.dynamic_slice(matrix, (k, 0), (1, n))
-            row = self.dynamic_slice(matrix, (place, 0), (1, n))
-            matrix = self.dynamic_update_slice(matrix, above, (place, 0))
+            row = self.dynamic_slice(matrix, (pivot_row, 0), (1, n))
+            matrix = self.dynamic_update_slice(matrix, above, (pivot_row, 0))
             matrix = self.dynamic_update_slice(matrix, row, (k, 0))
             column = self.dynamic_slice(matrix, (0, k), (m, 1))
             pivot = self.dynamic_slice(row, (0, k), (1, 1))
             below = (rows > k) & (pivot != 0.0)
             factor = self.where(below, column / pivot, column)
-            rest = matrix - self.where(below, factor, 0.0) * self.where(columns > k, row, 0.0)
-            matrix = self.where(columns == k, factor, rest)
-            return k + 1, matrix, self.dynamic_update_slice(pivots, place.reshape(1), (k,))
+            matrix = self.where(below & (columns > k), matrix - factor * row, matrix)
+            matrix = self.where(columns == k, factor, matrix)
+            return k + 1, matrix, self.dynamic_update_slice(pivots, pivot_row.reshape(1), (k,))
 
         return list(self._steps(steps, step, x, self.full((steps,), 0, _INDEX)))
 
@@ -151,10 +151,10 @@ class LinearAlgebra(RandomBits):
     def _steps(self, count: int, step: Callable[..., Any], *initial: Value) -> tuple[Value, ...]:
         """The state after some steps; a step takes its number and the state, and returns the next ones."""
 
-        def goes_on(k: Value, *_: Value) -> Value:
+        def continues(k: Value, *_: Value) -> Value:
             return k < count
 
-        return self.while_loop(goes_on, step, self.full((), 0, _INDEX), *initial)[1:]
+        return self.while_loop(continues, step, self.full((), 0, _INDEX), *initial)[1:]
 
     def _each_matrix(
         self,
@@ -173,7 +173,7 @@ class LinearAlgebra(RandomBits):
         count = math.prod(outer)
         flat = [x.reshape(count, *x.shape[-2:]) for x in operands]
         if count == 1:
-            made: Sequence[Value] = function(*(x[0] for x in flat))
+            values: Sequence[Value] = function(*(x[0] for x in flat))
         else:
 
             def step(k: Value, *state: Value) -> tuple[Value, ...]:
@@ -184,8 +184,8 @@ class LinearAlgebra(RandomBits):
                     for all_, one in new
                 )
 
-            made = self._steps(count, step, *(self.full((count, *shape), 0, dtype) for shape, dtype in results))
-        return [x.reshape(*outer, *shape) for x, (shape, _) in zip(made, results, strict=True)]
+            values = self._steps(count, step, *(self.full((count, *shape), 0, dtype) for shape, dtype in results))
+        return [x.reshape(*outer, *shape) for x, (shape, _) in zip(values, results, strict=True)]
 
     def _matrices(self, operation: str, x: Operand, *, square: bool = False) -> Value:
         """An operand that is a matrix, or several."""

@@ -456,6 +456,8 @@ _IMAGE = np.ones((2, 12, 20), np.float32)
     [
         ("Col2Im", {"x": _IMAGE}, {"e": np.array([5, 6]), "b": np.array([0, 3])}, {}, r"blocks \[0, 3\] of an image"),
         ("Det", {"x": np.ones((2, 3), np.float32)}, {}, {}, r"shape \(2, 3\) has no square matrices"),
+        ("DeformConv", {"x": np.ones((1, 1, 5, 5), np.float32)}, {
+            "w": np.ones((1, 1, 3, 3), np.float32), "o": np.ones((1, 18, 2, 2), np.float32)}, {}, "offsets .* not fit"),
         ("STFT", {"x": np.ones((2, 9, 1), np.float32)}, {"s": np.array(0)}, {}, "frame_step 0 do not fit"),
         ("MaxUnpool", {"x": np.ones((1, 1, 2), np.float32)}, {"i": np.zeros((1, 1, 1), np.int64)}, {
             "kernel_shape": [2]}, "do not fit an input"),

@@ -96,6 +96,8 @@ CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, A
     "gelu": ("Gelu", X, 20, {}, {}),
     "places of the maxima": ("MaxPool", IMAGE, 12, {}, {
         "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}),
+    "places of infinities": ("MaxPool", {"x": np.full((1, 1, 3, 4), -np.inf, np.float32)}, 12, {}, {
+        "kernel_shape": [2, 3], "pads": [1, 1, 0, 1]}),
     "places by columns": ("MaxPool", IMAGE, 12, {}, {"kernel_shape": [2, 2], "dilations": [2, 3], "storage_order": 1}),
     "places in bytes": ("MaxPool", {"x": RNG.integers(0, 9, (2, 1, 9), np.uint8)}, 12, {}, {
         "kernel_shape": [3], "pads": [1, 1], "ceil_mode": 1, "strides": [3]}),
@@ -131,3 +133,11 @@ def test_operator(name: str) -> None:
     results = InferenceSession(data).run(None, inputs)
     for result, other in zip(results, expected(data, inputs), strict=True):
         check(result, other, relative=2e-5, absolute=2e-5)
+
+
+def test_determinants_of_half() -> None:
+    """They are computed in float; onnxruntime has none."""
+    x = floats(3, 4, 4).astype(np.float16)
+    (result,) = InferenceSession(model("Det", {"x": x}, 11, {}, ("y",))).run(None, {"x": x})
+    assert result.dtype == np.float16
+    np.testing.assert_allclose(result, np.linalg.det(x.astype(np.float32)), rtol=1e-3)
