@@ -344,10 +344,13 @@ def test_blocks_are_not_values() -> None:
     k: Any = tl.kernel("k", **TYPES)
     with k.for_(0, 4) as loop:
         for use in (lambda: k.x[loop], lambda: loop + 1, lambda: 2 * loop, lambda: k.n + loop, lambda: loop < k.n):
-            with pytest.raises(TlxError, match=r"<Loop>.*: write \.index") as caught:
+            with pytest.raises(TlxError, match=r"<SequentialLoop>.*: write \.index") as caught:
                 use()
             assert caught.value.span is not None
-    with k.foreach_tile(0, k.n, 16) as tile, pytest.raises(TlxError, match=r"<Tile>.*: write \.offset\[mode\]"):
+    with (
+        k.foreach_tile(0, k.n, 16) as tile,
+        pytest.raises(TlxError, match=r"<ForeachTileBody>.*: write \.offset\[mode\]"),
+    ):
         k.load(k.x, tile)
 
 
