@@ -450,8 +450,11 @@ class Target:
         return names - {feature[1:] for feature in self.features[:1]}
 
     def needs_feature(self, name: str) -> bool:
-        """Whether all of its code needs a feature: the kind of machine, and what cannot be removed of `requires`."""
-        kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
+        """Whether all of its code needs a feature: the kind of machine, and what cannot be removed of `requires`.
+
+        A target with `register_files` needs none: its features are those of a processor.
+        """
+        kind = {normalized_feature(feature[1:]) for feature in self.features[:1] if not self.register_files}
         removable = {normalized_feature(feature) for feature in self.removable_features}
         return normalized_feature(name) in kind | {normalized_feature(flag) for flag in self.requires} - removable
 
