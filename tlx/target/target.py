@@ -441,21 +441,16 @@ class Target:
         required = {normalized_feature(flag) for flag in self.requires}
         return frozenset(feature for feature in self.used_features if normalized_feature(feature) not in required)
 
-    @property
-    def removable_features(self) -> frozenset[str]:
-        """Features of instructions that its code can do without; not the first one, the kind of machine."""
-        permutes = self.instructions.permutes
-        permuting = permutes.features.values() if permutes is not None else ()
-        names = self.optional.union((dot.feature for dot in self._all_dots), permuting)
-        return names - {feature[1:] for feature in self.features[:1]}
-
     def needs_feature(self, name: str) -> bool:
         """Whether all of its code needs a feature: the kind of machine, and what cannot be removed of `requires`.
 
         A target with `register_files` needs none: its features are those of a processor.
         """
         kind = {normalized_feature(feature[1:]) for feature in self.features[:1] if not self.register_files}
-        removable = {normalized_feature(feature) for feature in self.removable_features}
+        permutes = self.instructions.permutes
+        permuting = permutes.features.values() if permutes is not None else ()
+        names = self.optional.union((dot.feature for dot in self._all_dots), permuting)
+        removable = {normalized_feature(feature) for feature in names}
         return normalized_feature(name) in kind | {normalized_feature(flag) for flag in self.requires} - removable
 
     @property
