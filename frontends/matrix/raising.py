@@ -146,15 +146,19 @@ def _copy_columns(b: TensorBuilder, place: ColumnMajorMatrix, buffer: Value, *, 
             b.memcpy(target, source, rows * bytes_of(element))
 
 
-def _copy_volatile(b: TensorBuilder, place: ColumnMajorMatrix, source: Value, target: Value, *, reads: bool) -> None:
+def _copy_volatile(
+    b: TensorBuilder, place: ColumnMajorMatrix, source: Value, destination: Value, *, reads: bool
+) -> None:
     """Copy one column by a single vector access, as LLVM does."""
     column = VectorType(place.type.shape[1], place.type.element)
     word, plain = " volatile", bytes_of(place.type.element)
-    source, target = b.retype(source, column), b.retype(target, column)
+    source, destination = b.retype(source, column), b.retype(destination, column)
     marks = (word, "") if reads else ("", word)
     aligns = (place.align, plain) if reads else (plain, place.align)
     value = b.value("load", column, [source], f"load{marks[0]} {column}, {source.typed}, align {aligns[0]}", "column")
-    b.emit("store", VOID, [value, target], f"store{marks[1]} {value.typed}, {target.typed}, align {aligns[1]}")
+    b.emit(
+        "store", VOID, [value, destination], f"store{marks[1]} {value.typed}, {destination.typed}, align {aligns[1]}"
+    )
 
 
 def _matrix_access(args: list[Value], attributes: str, vector: object) -> ColumnMajorMatrix | None:

@@ -230,8 +230,8 @@ class _Accesses:
         if root is not None and isinstance(value, Local) and value.name in self._loaded:
             self._copies.append((self._loaded[value.name], root[0]))
 
-    def _copy(self, target: Value, source: Value) -> None:
-        to, from_ = self._root(target), self._root(source)
+    def _copy(self, destination: Value, source: Value) -> None:
+        to, from_ = self._root(destination), self._root(source)
         if to is not None:
             self.all.append(_Access(to[0], None, None, writes=True))
         if to is not None and from_ is not None:

@@ -71,19 +71,19 @@ def _reallocate(memory: AddressSpace, address: int, size: int) -> int:
     return new
 
 
-def _copy(memory: AddressSpace, target: int, source: int, size: int) -> int:
-    copy_memory(memory, target, source, size, may_overlap=False)
-    return target
+def _copy(memory: AddressSpace, destination: int, source: int, size: int) -> int:
+    copy_memory(memory, destination, source, size, may_overlap=False)
+    return destination
 
 
-def _move(memory: AddressSpace, target: int, source: int, size: int) -> int:
-    copy_memory(memory, target, source, size, may_overlap=True)
-    return target
+def _move(memory: AddressSpace, destination: int, source: int, size: int) -> int:
+    copy_memory(memory, destination, source, size, may_overlap=True)
+    return destination
 
 
-def _set(memory: AddressSpace, target: int, byte: int, size: int) -> int:
-    fill_memory(memory, target, byte, size)
-    return target
+def _set(memory: AddressSpace, destination: int, byte: int, size: int) -> int:
+    fill_memory(memory, destination, byte, size)
+    return destination
 
 
 def _stop(*_: RuntimeValue) -> None:

@@ -258,22 +258,22 @@ def compare_exchange(scope: FunctionScope, instruction: Instruction) -> Step:
     return step
 
 
-def copy_memory(memory: AddressSpace, target: int, source: int, size: int, *, may_overlap: bool) -> None:
+def copy_memory(memory: AddressSpace, destination: int, source: int, size: int, *, may_overlap: bool) -> None:
     """`memcpy` and `memmove`.
 
     Raises:
         EvaluationError: An access is outside memory, or the two ranges of a memcpy overlap in part.
     """
-    if not may_overlap and target != source and abs(target - source) < size:
-        raise EvaluationError(f"memcpy of {size} bytes between overlapping ranges {target:#x} and {source:#x}")
-    memory.write(target, memory.read(source, size, "memcpy"), "memcpy")
+    if not may_overlap and destination != source and abs(destination - source) < size:
+        raise EvaluationError(f"memcpy of {size} bytes between overlapping ranges {destination:#x} and {source:#x}")
+    memory.write(destination, memory.read(source, size, "memcpy"), "memcpy")
 
 
-def fill_memory(memory: AddressSpace, target: int, byte: int, size: int) -> None:
+def fill_memory(memory: AddressSpace, destination: int, byte: int, size: int) -> None:
     """`memset`."""
     if size:
-        region = memory.writable(target, size, f"memset of {size} bytes")
-        at = target - region.base
+        region = memory.writable(destination, size, f"memset of {size} bytes")
+        at = destination - region.base
         region.data[at : at + size] = bytes([byte & 255]) * size
 
 
@@ -281,8 +281,8 @@ def _copy_memory(*, may_overlap: bool) -> ImplementationFactory:
     def make(site: CallSite) -> Implementation:
         memory = site.context.memory
 
-        def run(target: int, source: int, size: int, *_: RuntimeValue) -> None:
-            copy_memory(memory, target, source, size, may_overlap=may_overlap)
+        def run(destination: int, source: int, size: int, *_: RuntimeValue) -> None:
+            copy_memory(memory, destination, source, size, may_overlap=may_overlap)
 
         return run
 
@@ -292,8 +292,8 @@ def _copy_memory(*, may_overlap: bool) -> ImplementationFactory:
 def _fill(site: CallSite) -> Implementation:
     memory = site.context.memory
 
-    def run(target: int, byte: int, size: int, *_: RuntimeValue) -> None:
-        fill_memory(memory, target, byte, size)
+    def run(destination: int, byte: int, size: int, *_: RuntimeValue) -> None:
+        fill_memory(memory, destination, byte, size)
 
     return run
 

@@ -277,21 +277,21 @@ class Indexing(Reductions):
         first = self._at(x, [number, *[ir.ConstInt(I64, 0)] * (x.rank - 1)], (1, *x.shape[1:]))
         return self._with_view(first, first.view.permuted(range(1, x.rank)))
 
-    def _write(self, target: Value, new: Value) -> None:
+    def _write(self, destination: Value, new: Value) -> None:
         """Write a tensor to a box of a row-major buffer."""
-        self._store(target, self._row_major_token(new))
+        self._store(destination, self._row_major_token(new))
 
     def _row_major_token(self, x: Value) -> ir.Local:
         dense = self._dense(x)
         return self._token_of_all(dense) if dense.rank else self._token(dense)[0]
 
-    def _store(self, target: Value, token: ir.Local) -> None:
+    def _store(self, destination: Value, token: ir.Local) -> None:
         """Write a row-major tensor to a box of a row-major buffer."""
-        strides = target.view.strides
+        strides = destination.view.strides
         pitches = [0, *(outer // inner for outer, inner in pairwise(strides))]
-        pointer = self._builder.gep(stored_type(target.dtype), target.buffer.operand, target.view.offset)
+        pointer = self._builder.gep(stored_type(destination.dtype), destination.buffer.operand, destination.view.offset)
         self._builder.tensor_store(pointer, token, pitches)
-        written = target.buffer.operand.typed  # what was read from there before has changed
+        written = destination.buffer.operand.typed  # what was read from there before has changed
         self._tokens = {key: token for key, token in self._tokens.items() if key[0] != written}
         self._vectors = {key: vector for key, vector in self._vectors.items() if key[0] != written}
 

@@ -65,7 +65,7 @@ class Scaled:
             narrowed = b.cast("fptrunc" if isinstance(element, FloatType) else "trunc", vector, type_)
             return b.binary("fmul" if isinstance(element, FloatType) else "mul", narrowed, factors)
 
-        epilogue = ContractionEpilogue((self.strides,), wide, emit, may_use_target=self.random.random() < 0.5)
+        epilogue = ContractionEpilogue((self.strides,), wide, emit, may_use_destination=self.random.random() < 0.5)
         RULES[self.name](context, b, op, target, epilogue)
 
 

@@ -333,7 +333,7 @@ class FusedLoops:
         """
         self._emit(self._pending.pop(name), pointer, count)
 
-    def _emit(self, root: Instruction, target: Value | None = None, count: Value | None = None) -> None:
+    def _emit(self, root: Instruction, destination: Value | None = None, count: Value | None = None) -> None:
         e = self.context
         expression = FusedExpression([], [], [])
         self._collect(root, expression)
@@ -347,8 +347,8 @@ class FusedLoops:
         element = I8 if root.type.element == I1 else root.type.element
         out = (
             e.new_handle(root, handles[0].count, element)
-            if target is None
-            else DenseHandle(target, handles[0].count, element)
+            if destination is None
+            else DenseHandle(destination, handles[0].count, element)
         )
         parameters: list[tuple[str, Type | NoAliasPointer]] = [("to", NoAliasPointer(out.element))]
         parameters += [(f"leaf{k}", NoAliasPointer(handle.element)) for k, handle in enumerate(handles)]

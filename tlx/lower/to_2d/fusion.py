@@ -332,17 +332,17 @@ class SunkStore:
     Attributes:
         op: The operation.
         store: The store of its result.
-        target: The memory that it writes.
+        destination: The memory that it writes.
         writes_padding: Whether it writes zeros to the padding, because the whole flattened vector is stored.
-        possible_overlaps: Operands that may overlap the target, which is checked at run time.
+        possible_overlaps: Operands that may overlap the destination, which is checked at run time.
         in_place: Whether an operand may be overwritten by the result.
-        permutations: The permutations between the operation and the store, which the strides of the target express.
+        permutations: The permutations between the operation and the store, expressed by the destination's strides.
         parts: The operands of a concatenation that are computed at the store, too, and written where they belong.
     """
 
     op: TensorOp
     store: Instruction
-    target: TensorView
+    destination: TensorView
     writes_padding: bool
     possible_overlaps: tuple[TensorView, ...] = ()
     in_place: bool = False
@@ -353,8 +353,8 @@ class SunkStore:
     def range(self) -> MemoryLocation:
         """The bytes that the operation writes."""
         assert self.op.result is not None
-        written = tensor_bytes(self.op.result) if self.writes_padding else self.target.spanned_bytes
-        return MemoryLocation(self.target.storage.pointer, written)
+        written = tensor_bytes(self.op.result) if self.writes_padding else self.destination.spanned_bytes
+        return MemoryLocation(self.destination.storage.pointer, written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,8 +496,8 @@ class OperandViews:
         outer = self.parts.get(id(whole.instruction))
         if outer is None:
             return place_in(self.result_view(whole), part)
-        target = self._place(outer)
-        return None if target is None else place_in(target, part)
+        destination = self._place(outer)
+        return None if destination is None else place_in(destination, part)
 
     def view_of(self, tensor: Tensor) -> TensorOp | None:
         """The operation that an operand is the result of, if that is only another view of the operation's operand."""

@@ -75,14 +75,14 @@ class WindowAxis:
     Attributes:
         extent: Extent of the result.
         stride: Elements between neighbours in the source.
-        target: Elements between neighbours in the result.
+        result_stride: Elements between neighbours in the result.
         window: Extent of the window.
         step: Step of the window in elements of the source.
     """
 
     extent: int
     stride: int
-    target: int
+    result_stride: int
     window: int = 1
     step: int = 1
 
@@ -94,11 +94,11 @@ class WindowAxis:
     @property
     def walk(self) -> LoopDim:
         """The dimension of the result, with strides in source and result."""
-        return LoopDim(self.extent, (self.stride * self.step, self.target))
+        return LoopDim(self.extent, (self.stride * self.step, self.result_stride))
 
-    def whole(self, target: int) -> WindowAxis:
+    def whole(self, result_stride: int) -> WindowAxis:
         """The same dimension, copied instead of reduced."""
-        return WindowAxis(self.input_extent, self.stride, target)
+        return WindowAxis(self.input_extent, self.stride, result_stride)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def reduce_unrolled(
     axes: Sequence[WindowAxis],
     offsets: Sequence[Sequence[int]],
     source: TypedPointer,
-    target: TypedPointer,
+    destination: TypedPointer,
 ) -> None:
     """Combine the elements of each window in one tree.
 
@@ -144,24 +144,24 @@ def reduce_unrolled(
         axes: The dimensions.
         offsets: For each dimension the offsets of a window's elements from its first one.
         source: The operand.
-        target: The destination.
+        destination: The destination.
     """
     rows, cols, rest = window_plane(axes)
     down, right = (walk[1] if walk[0] > 1 else (0, 0) for walk in (rows, cols))
     with loop_nest(b, rest, 2) as starts:
-        start, destination = source.at(b, starts[0], "from"), target.at(b, starts[1], "to")
+        start, destination = source.at(b, starts[0], "from"), destination.at(b, starts[1], "to")
         total: Value | None = None
         for offset in map(sum, itertools.product(*offsets)):
             at = start.at(b, offset, "next").pointer
             vector = _widened(b, load_block(b, at, source.element, rows[0], cols[0], down[0], right[0]))
             total = vector if total is None else emit_portable_combine(b, kind, total, vector)
         assert total is not None
-        narrow = _cast(b, "fptrunc", total, target.element)
-        store_block(b, narrow, destination.pointer, target.element, rows[0], cols[0], down[1])
+        narrow = _cast(b, "fptrunc", total, destination.element)
+        store_block(b, narrow, destination.pointer, destination.element, rows[0], cols[0], down[1])
 
 
 def reduce_by_lines(
-    b: TensorBuilder, kind: str, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer
+    b: TensorBuilder, kind: str, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer
 ) -> None:
     """Reduce the only dimension that has a window, as rows or columns of matrices.
 
@@ -176,16 +176,16 @@ def reduce_by_lines(
     extent, strides = line or (1, (0, 0))
     upright = axis.stride != 1 and strides == (1, 1)
     with loop_nest(b, without_dims(walks, line), 2) as starts:
-        start, destination = source.at(b, starts[0], "from"), target.at(b, starts[1], "to")
+        start, destination = source.at(b, starts[0], "from"), destination.at(b, starts[1], "to")
         sizes = (axis.window, extent) if upright else (extent, axis.window)
         steps = (axis.stride, 1) if upright else (strides[0], axis.stride)
         vector = load_block(b, start.pointer, source.element, *sizes, *steps)
-        vector = vector if source.element == target.element else _widened(b, vector)
-        token = b.typeinfo(vector, TensorType.dense(target.element, sizes), "matrix")
+        vector = vector if source.element == destination.element else _widened(b, vector)
+        token = b.typeinfo(vector, TensorType.dense(destination.element, sizes), "matrix")
         window = (axis.window, 1) if upright else (1, axis.window)
         result = b.reduce(kind, token, window)
         shape = (1, extent) if upright else (extent, 1)
-        store_block(b, result, destination.pointer, target.element, *shape, strides[1])
+        store_block(b, result, destination.pointer, destination.element, *shape, strides[1])
 
 
 def _longest_readable(walks: Sequence[LoopDim], axis: WindowAxis) -> LoopDim | None:
@@ -217,7 +217,7 @@ def reduce_axes(
     op: TensorOp,
     axes: Sequence[WindowAxis],
     source: TypedPointer,
-    target: TypedPointer,
+    destination: TypedPointer,
 ) -> None:
     """Write a reduction.
 
@@ -227,11 +227,11 @@ def reduce_axes(
         op: The operation.
         axes: The dimensions with their windows.
         source: The operand.
-        target: The destination.
+        destination: The destination.
     """
     kind = op.intrinsic.name.removeprefix("reduce.")
     reduction = _ReductionEmitter(context, b, op, _I1_OPERATIONS[kind] if op.tensors[0].type.element == I1 else kind)
-    reduction.run(_simplified(axes), source, target)
+    reduction.run(_simplified(axes), source, destination)
 
 
 def _simplified(axes: Sequence[WindowAxis]) -> list[WindowAxis]:
@@ -261,45 +261,48 @@ class _ReductionEmitter:
     op: TensorOp
     kind: str
 
-    def run(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
+    def run(self, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer) -> None:
         """Reduce all windows; if that takes a temporary, in parts that fit into the cache."""
-        if not any(axis.window > 1 for axis in axes) and source.element == target.element:
-            copy(self.b, _axes_view(source, axes), _axes_view(target, axes, target=True))
+        if not any(axis.window > 1 for axis in axes) and source.element == destination.element:
+            copy(self.b, _axes_view(source, axes), _axes_view(destination, axes, target=True))
             return
         costs = self.context.target.block_costs
         method, first = _choose_pass(axes, costs.reductions.max_unrolled_window)
         windows = [axis for axis in axes if axis.window > 1]
-        if method != "split" and first == windows and (method == "leaves" or _is_exact(source, target)):
-            self._pass(method, axes, source, target)
+        if method != "split" and first == windows and (method == "leaves" or _is_exact(source, destination)):
+            self._pass(method, axes, source, destination)
             return
         loops = _outer_loops(axes, bytes_of(source.element), costs.reductions.max_temporary_bytes)
         inner = [axis for axis in axes if axis not in loops]
         with loop_nest(self.b, [axis.walk for axis in loops], 2) as starts:
-            start, end = source.at(self.b, starts[0], "from"), target.at(self.b, starts[1], "to")
+            start, end = source.at(self.b, starts[0], "from"), destination.at(self.b, starts[1], "to")
             self._through_temporary(inner, start, end)
 
-    def _through_temporary(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
+    def _through_temporary(self, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer) -> None:
         method, first = _choose_pass(axes, self.context.target.block_costs.reductions.max_unrolled_window)
         if method == "split":
-            self._split(axes, source, target)
+            self._split(axes, source, destination)
             return
         passed = _pass_axes(axes, first)
         between = self._temporary(working_type(source.element), math.prod(axis.extent for axis in passed))
         self._pass(method, passed, source, between)
-        pairs = zip(axes, (axis.target for axis in passed), strict=True)
+        pairs = zip(axes, (axis.result_stride for axis in passed), strict=True)
         rest = [
-            WindowAxis(a.extent, stride, a.target) if a in first else replace(a, stride=stride) for a, stride in pairs
+            WindowAxis(a.extent, stride, a.result_stride) if a in first else replace(a, stride=stride)
+            for a, stride in pairs
         ]
-        self.run(rest, between, target)
+        self.run(rest, between, destination)
 
-    def _pass(self, method: Method, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
+    def _pass(
+        self, method: Method, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer
+    ) -> None:
         if method == "lines":
-            reduce_by_lines(self.b, self.kind, axes, source, target)
+            reduce_by_lines(self.b, self.kind, axes, source, destination)
         else:
             offsets = [range(0, axis.window * axis.stride, axis.stride) for axis in axes]
-            reduce_unrolled(self.b, self.kind, axes, offsets, source, target)
+            reduce_unrolled(self.b, self.kind, axes, offsets, source, destination)
 
-    def _split(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
+    def _split(self, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer) -> None:
         """Deinterleave a dense dimension by the step of its window, 0 2 4 ..., 1 3 5 ..., then reduce."""
         *outer, inner = axes
         step, length = inner.step, -(-inner.input_extent // inner.step)
@@ -316,10 +319,10 @@ class _ReductionEmitter:
         offsets = [range(0, axis.window * axis.stride, axis.stride) for axis in moved]
         dense = [k % step * length + k // step for k in range(inner.window)]
         last = replace(inner, step=1)
-        reduce_unrolled(self.b, self.kind, [*moved, last], [*offsets, dense], split, target)
+        reduce_unrolled(self.b, self.kind, [*moved, last], [*offsets, dense], split, destination)
 
-    def _copy(self, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer) -> None:
-        copy(self.b, _axes_view(source, axes), _axes_view(target, axes, target=True))
+    def _copy(self, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer) -> None:
+        copy(self.b, _axes_view(source, axes), _axes_view(destination, axes, target=True))
 
     def _temporary(self, element: Type, count: int) -> TypedPointer:
         size = size_text(count * bytes_of(element))
@@ -332,9 +335,9 @@ def _axes_view(data: TypedPointer, axes: Sequence[WindowAxis], *, target: bool =
     return TensorView.strided(Storage(data.pointer), data.element, [axis.walk.of(int(target)) for axis in axes])
 
 
-def _is_exact(source: TypedPointer, target: TypedPointer) -> bool:
+def _is_exact(source: TypedPointer, destination: TypedPointer) -> bool:
     """Whether one tree can write the result in its type, so that it is rounded only once."""
-    return target.element in (source.element, working_type(target.element))
+    return destination.element in (source.element, working_type(destination.element))
 
 
 def _pass_axes(axes: Sequence[WindowAxis], reduced: Sequence[WindowAxis]) -> list[WindowAxis]:
@@ -372,7 +375,7 @@ def _outer_loops(axes: Sequence[WindowAxis], size: int, cached: int) -> list[Win
     """Dimensions without windows that become loops, largest strides first, until the others fit into the cache."""
     loops: list[WindowAxis] = []
     total = size * math.prod(axis.input_extent for axis in axes)
-    for axis in sorted(axes, key=lambda a: a.target, reverse=True):
+    for axis in sorted(axes, key=lambda a: a.result_stride, reverse=True):
         if axis.window == 1 and axis is not axes[-1] and total > cached:
             loops.append(axis)
             total = total // axis.input_extent

@@ -233,9 +233,9 @@ class _Rewriter:
         assert op.result is not None
         part = self.schedule.parts.get(id(op.instruction))
         if part is not None:
-            target = self.context.memory.place(part)
-            assert target is not None
-            RULES[op.intrinsic.name](self.context, self.b, op, target)
+            destination = self.context.memory.place(part)
+            assert destination is not None
+            RULES[op.intrinsic.name](self.context, self.b, op, destination)
             return
         place = self.context.memory.storage_of(op.instruction.value)
         is_coalesced = op.instruction.value in self.placement.decisions.coalesced
@@ -254,11 +254,11 @@ class _Rewriter:
         snapshots = self.placement.decisions.snapshots
         overlaps = tuple(view for view in sunk.possible_overlaps if id(view.storage.load) not in snapshots)
 
-        def emit(target: TensorView) -> None:
+        def emit(destination: TensorView) -> None:
             self._sunk_parts(sunk)
             if sunk.writes_padding:
-                self.b.memset(target.storage.pointer, 0, _bytes_of(sunk.op.instruction.value))
-            RULES[sunk.op.intrinsic.name](self.context, self.b, sunk.op, target)
+                self.b.memset(destination.storage.pointer, 0, _bytes_of(sunk.op.instruction.value))
+            RULES[sunk.op.intrinsic.name](self.context, self.b, sunk.op, destination)
 
         write_with_overlap_check(self.context, self.b, replace(sunk, possible_overlaps=overlaps), emit)
 
@@ -267,7 +267,7 @@ class _Rewriter:
         for part in sunk.parts:
             self._sunk_parts(part)
             RULES[part.op.intrinsic.name](
-                self.context, self.b, part.op, self.context.memory.storage.addressed(part.target)
+                self.context, self.b, part.op, self.context.memory.storage.addressed(part.destination)
             )
 
     def _tensor_store(self, op: TensorOp) -> None:
@@ -275,20 +275,20 @@ class _Rewriter:
         if sunk is not None:
             self._sunk(sunk)
             return
-        target = store_view(op)
+        destination = store_view(op)
         (source,) = self.context.memory.operands(op)
         if source is None:
-            fill_zero(self.b, target)
+            fill_zero(self.b, destination)
         else:
-            self._copy(source, target, op.instruction)
+            self._copy(source, destination, op.instruction)
 
-    def _copy(self, source: TensorView, target: TensorView, instruction: Instruction) -> None:
-        if source.aliases_exactly(target):
+    def _copy(self, source: TensorView, destination: TensorView, instruction: Instruction) -> None:
+        if source.aliases_exactly(destination):
             return
         if not source.storage.is_private and not self.facts.aliases.disjoint(
-            MemoryLocation.of(source), MemoryLocation.of(target)
+            MemoryLocation.of(source), MemoryLocation.of(destination)
         ):
-            message = f"copied twice, because {target.storage.pointer} may alias {source.storage.pointer}"
+            message = f"copied twice, because {destination.storage.pointer} may alias {source.storage.pointer}"
             self.context.remark_missed(message, instruction.span)
             shape = source.data_shape
             dense = TensorType.dense(source.element, shape)
@@ -296,7 +296,7 @@ class _Rewriter:
             between = TensorView(place, source.element, shape, shape, dense.strides(), source.layout)
             copy(self.b, source, between)
             source = between
-        copy(self.b, source, target)
+        copy(self.b, source, destination)
 
     # Vectors in memory -----------------------------------------------------------------------------------------
 
@@ -307,11 +307,13 @@ class _Rewriter:
             return
         source = snapshot.source
         tensor = self.facts.tensors.tokens.get(instruction.result or "")
-        target = self.context.memory.view(tensor) if tensor is not None and tensor.kind == "load" else None
-        if target is None:
+        destination = self.context.memory.view(tensor) if tensor is not None and tensor.kind == "load" else None
+        if destination is None:
             place = self.placement.loads[id(instruction)]
-            target = TensorView(place, source.element, source.shape, source.data_shape, source.strides, source.layout)
-        copy(self.b, source, target)
+            destination = TensorView(
+                place, source.element, source.shape, source.data_shape, source.strides, source.layout
+            )
+        copy(self.b, source, destination)
 
     def _vector_store(self, store: Instruction) -> None:
         """Rewrite a `store <E x T>` of a vector that lives in memory."""

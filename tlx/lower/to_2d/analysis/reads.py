@@ -37,11 +37,11 @@ class OperandRead:
     view: TensorView
     role: Literal["leaf", "acc", "factor"]
 
-    def may_be_overwritten_by(self, target: TensorView) -> bool:
+    def may_be_overwritten_by(self, destination: TensorView) -> bool:
         """Whether the result may overwrite the operand."""
         if self.role == "leaf":
-            return self.view.is_pointwise(target)
-        return self.role == "acc" and self.view.aliases_exactly(target)
+            return self.view.is_pointwise(destination)
+        return self.role == "acc" and self.view.aliases_exactly(destination)
 
 
 def operand_reads(operands: OperandViews, op: TensorOp) -> list[OperandRead]:

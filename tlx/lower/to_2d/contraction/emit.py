@@ -114,11 +114,11 @@ class OperandCopies:
         dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
         place = self._allocate(column, dense.count, BOTH_STRIDED)
         self._note(column, runs)
-        source, target = strided_view(memory, dims), TensorView.of(place, dense)
+        source, destination = strided_view(memory, dims), TensorView.of(place, dense)
         if column == self._column:
-            self._write = partial(_copy_part, self.b, source, target)
+            self._write = partial(_copy_part, self.b, source, destination)
         else:
-            copy(self.b, source, target)
+            copy(self.b, source, destination)
         return OperandMemory(place.pointer, memory.element, small_floats=memory.small_floats)
 
     def _grouped(self, memory: OperandMemory, runs: Sequence[CollapsedDims], groups: VnniRows) -> OperandMemory:
@@ -180,10 +180,10 @@ class OperandCopies:
         ]
 
 
-def _copy_part(b: TensorBuilder, source: TensorView, target: TensorView, offset: Value) -> None:
+def _copy_part(b: TensorBuilder, source: TensorView, destination: TensorView, offset: Value) -> None:
     """Copy the part of an operand that begins at an offset."""
     start = OperandMemory(b.gep(source.element, source.storage.pointer, offset), source.element)
-    copy(b, strided_view(start, source.dims), target)
+    copy(b, strided_view(start, source.dims), destination)
 
 
 def emit_contraction(
@@ -247,7 +247,9 @@ def _emit_reduced(
     out = contraction.out
     strategy.remark(context, reduced.op, out.element)
     partial = OperandMemory(context.allocate(out.element, strategy.count, "partial").pointer, out.element)
-    emit_contraction(context, b, op, replace(strategy.contraction, out=partial), replace(inside, may_use_target=True))
+    emit_contraction(
+        context, b, op, replace(strategy.contraction, out=partial), replace(inside, may_use_destination=True)
+    )
     reduce_axes(
         context,
         b,
@@ -317,7 +319,7 @@ class _BlockEmitter:
 
     def _keeps_result(self) -> bool:
         """Whether partial sums may be kept in the result's memory."""
-        free = self.epilogue is None or self.epilogue.may_use_target
+        free = self.epilogue is None or self.epilogue.may_use_destination
         return free and not self.c.reduces and self.c.out.element == self.element and not rounds_sums(self.element)
 
     def _buffer(self) -> Value:

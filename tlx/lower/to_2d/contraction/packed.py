@@ -265,5 +265,5 @@ def _contraction(
     """A contraction to a dense result, for estimates."""
     dims = [(view.dims, free_axes(len(view.dims), summed, ())) for view, summed in zip(views, axes, strict=True)]
     free = [view[d].extent for view, places in dims for d in places]
-    target = _view(TensorType.dense(result.element, free), None)
-    return contraction_of(views[0], views[1], axes, ContractionResult(target))
+    destination = _view(TensorType.dense(result.element, free), None)
+    return contraction_of(views[0], views[1], axes, ContractionResult(destination))

@@ -83,14 +83,14 @@ class ContractionEpilogue:
         element: Type of the product's elements as `emit` takes them.
         emit: Takes the builder, the block as a row-major vector, its rows and columns and the blocks of the further
             operands; returns the vector that is stored.
-        may_use_target: Whether partial sums may be kept in the result's memory, because no further operand reads it.
+        may_use_destination: Whether the result's memory may hold partial sums: no further operand reads it.
         reduced: The reduction over the dimensions along which the result's stride is 0; `emit` does not include it.
     """
 
     strides: tuple[tuple[int, ...], ...]
     element: Type
     emit: EmitEpilogue
-    may_use_target: bool = False
+    may_use_destination: bool = False
     reduced: EpilogueReduction | None = None
 
     def preserves(self, element: Type) -> bool:
@@ -260,23 +260,23 @@ class ContractionResult:
     """The destination of a contraction, which determines the strides of its dimensions in the result.
 
     Attributes:
-        target: The result.
-        acc: The accumulator; None: the target.
+        destination: The result.
+        acc: The accumulator; None: the destination.
         epilogue: The epilogue of the product.
     """
 
-    target: TensorView
+    destination: TensorView
     acc: TensorView | None = None
     epilogue: ContractionEpilogue | None = None
 
     @property
     def element(self) -> Type:
         """Type of the sums, before the epilogue."""
-        return self.target.element if self.epilogue is None else self.epilogue.element
+        return self.destination.element if self.epilogue is None else self.epilogue.element
 
     def free(self, dimension: int, extent: int, *, lhs: int = 0, rhs: int = 0, times: int = 1) -> LoopDim:
         """A dimension of the result that advances by `times` positions."""
-        out = self.target.dims[dimension].stride
+        out = self.destination.dims[dimension].stride
         acc = out if self.acc is None else self.acc.dims[dimension].stride
         leaves = [] if self.epilogue is None else [strides[dimension] for strides in self.epilogue.strides]
         return LoopDim(extent, (lhs, rhs, *(stride * times for stride in (out, acc, *leaves))))
@@ -301,7 +301,7 @@ def contraction_of(
         "matmul",
         OperandMemory.of(lhs),
         OperandMemory.of(rhs),
-        OperandMemory.of(result.target),
+        OperandMemory.of(result.destination),
         tuple(result.free(d, a[i].extent, lhs=a[i].stride, rhs=b[j].stride) for d, (i, j) in pairs),
         tuple(result.free(first_m + d, a[i].extent, lhs=a[i].stride) for d, i in enumerate(free_a)),
         tuple(result.free(first_n + d, b[j].extent, rhs=b[j].stride) for d, j in enumerate(free_b)),

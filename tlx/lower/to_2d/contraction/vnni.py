@@ -431,14 +431,14 @@ class VnniCopy:
     pitch: int
     strip: int = 0
 
-    def write(self, target: Value) -> None:
+    def write(self, destination: Value) -> None:
         """Write the copy."""
         b, (pointer, element, *_) = self.b, self.source
         lanes = WIDEST_VECTOR // bytes_of(element)
         width = self.groups.width
         rows = with_dense_strides(self.groups.around, len(self.groups.offsets) * self.pitch)
         with loop_nest(b, [*self.outer, *rows], 2, "groups") as (start, there):
-            base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
+            base, out = b.gep(element, pointer, start, "from"), b.gep(element, destination, there, "to")
             for register in ragged_columns(self.columns, self._register_columns):
                 around = [LoopDim(extent, (here, self._place(column))) for extent, (here, column) in register.around]
                 columns = self._columns(register)

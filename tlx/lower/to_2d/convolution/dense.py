@@ -92,13 +92,13 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
     type_ = TensorType.dense(x.element, image.extents)
     context.remark_copy(op, type_.element, type_.count, "x", image.reason)
     place = context.allocate(x.element, type_.count + image.slack_elements, image.name)
-    target = TensorView.of(place, type_)
+    destination = TensorView.of(place, type_)
     contraction = image.contraction(OperandMemory(place.pointer, x.element))
     if blocks is None:
-        image.write(b, target)
+        image.write(b, destination)
         emit_contraction(context, b, op, contraction, epilogue)
     else:
-        emit_contraction(context, b, op, contraction, epilogue, blocks.sliced(b, target))
+        emit_contraction(context, b, op, contraction, epilogue, blocks.sliced(b, destination))
 
 
 def _with_border(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: DenseConvolution) -> DenseConvolution:
@@ -285,7 +285,7 @@ class InputBlocks:
         padding = problem.padding
         if padding is not None and padding.dims[0].extent > 1 and image.slack_elements:
             return None  # what a row of an image writes behind its end is not written again by the next row
-        extent = problem.result.target.dims[first].extent
+        extent = problem.result.destination.dims[first].extent
         for count in (count for count in range(2, extent + 1) if extent % count == 0):
             block = _first_rows(image, extent // count)
             if _layout_bytes(block) <= most:
@@ -302,7 +302,7 @@ class InputBlocks:
             return None  # offsets do not tell which image they are in: the last rows may be in the border below it
         return replace(self, image=block, rows=rows)
 
-    def sliced(self, b: TensorBuilder, target: TensorView) -> SlicedOperand:
+    def sliced(self, b: TensorBuilder, destination: TensorView) -> SlicedOperand:
         """The copies as slices of the right operand, which share one buffer."""
         problem = self.image.problem
         padding, source = problem.padding, problem.input
@@ -313,34 +313,34 @@ class InputBlocks:
             moved = (
                 replace(problem, x=part) if padding is None else replace(problem, padding=replace(padding, data=part))
             )
-            replace(self.image, problem=moved).write(b, target)
+            replace(self.image, problem=moved).write(b, destination)
 
         loops = [loop for loop in (self.images, self.rows) if loop is not None]
         if padding is None or self.rows is None:
             return SlicedOperand(RHS, loops, write)
-        return SlicedOperand(RHS, loops, lambda offset: self._write_padded(b, target, padding, offset))
+        return SlicedOperand(RHS, loops, lambda offset: self._write_padded(b, destination, padding, offset))
 
-    def _write_padded(self, b: TensorBuilder, target: TensorView, padding: PaddedSource, offset: Value) -> None:
+    def _write_padded(self, b: TensorBuilder, destination: TensorView, padding: PaddedSource, offset: Value) -> None:
         """Write a block of rows one by one: those of the input are copied, the others are in the border."""
         image, first = self.image, self.image.problem.channels
         stride, within = padding.data.dims[first].stride, padding.dims[first]
-        to = target.dims[image.row_dim]
-        dims = [StridedDim(1, dim.stride) if d == image.row_dim else dim for d, dim in enumerate(target.dims)]
+        to = destination.dims[image.row_dim]
+        dims = [StridedDim(1, dim.stride) if d == image.row_dim else dim for d, dim in enumerate(destination.dims)]
         data, in_image = padding.data.storage.pointer, offset
         if self.images is not None:
             in_image = b.binary("urem", offset, ConstInt(I64, padding.data.dims[0].stride))
-            data = b.gep(target.element, data, b.sub(offset, in_image))
+            data = b.gep(destination.element, data, b.sub(offset, in_image))
         start = b.sub(in_image, ConstInt(I64, within.at * stride))
         rows = LoopDim(image.problem.x.dims[first].extent, (stride, to.stride))
         with loop_nest(b, [rows], 2, "row") as (row, there):
             position = b.add(start, row)
-            at = OperandMemory(b.gep(target.element, target.storage.pointer, there), target.element)
+            at = OperandMemory(b.gep(destination.element, destination.storage.pointer, there), destination.element)
             line = strided_view(at, dims)
             is_inside = b.icmp("ult", position, within.count * stride)
             inside, border = b.if_else_blocks(is_inside, ("inside", "border"))
             after = b.new_block("row.end", border)
             b.at_end(inside)
-            source = b.gep(target.element, data, position)
+            source = b.gep(destination.element, data, position)
             replace(image, problem=image.problem.row(source)).write(b, line)
             b.branch(after)
             b.at_end(border)
@@ -356,8 +356,8 @@ def _layout_bytes(image: InputLayout) -> int:
 def _first_images(image: InputLayout, count: int) -> InputLayout:
     """The copy of the first images."""
     problem = image.problem
-    target = _restricted(problem.result.target, 0, count)
-    block = replace(problem, x=_restricted(problem.x, 0, count), result=replace(problem.result, target=target))
+    destination = _restricted(problem.result.destination, 0, count)
+    block = replace(problem, x=_restricted(problem.x, 0, count), result=replace(problem.result, target=destination))
     padding = problem.padding
     if padding is not None:
         dims = (PaddedDim(0, count, 0, 1, count), *padding.dims[1:])
@@ -371,7 +371,7 @@ def _first_rows(image: InputLayout, count: int) -> InputLayout:
     first, windows, result = problem.channels, problem.windows, problem.result
     reach = dilated(problem.w.dims[first].extent, windows.kernel_steps[0])
     x = _restricted(problem.x, first, (count - 1) * windows.strides[0] + reach)
-    block = replace(result, target=_restricted(result.target, first, count))
+    block = replace(result, target=_restricted(result.destination, first, count))
     return replace(image, problem=replace(problem, x=x, result=block))
 
 
@@ -456,13 +456,13 @@ class ReorderedCopy(NamedTuple):
             padding: What is copied, if the operand has a border that is not in memory.
         """
         place = context.allocate_copy(op, self.element, self.type.count, name, reason)
-        target = self.view(OperandMemory(place.pointer, self.element))
+        destination = self.view(OperandMemory(place.pointer, self.element))
         write = copy if self.element == self.source.element else convert
         if padding is not None:
-            padding.converted(b, self.element).write(b, target, write)
+            padding.converted(b, self.element).write(b, destination, write)
         else:
-            write(b, self.source.row_major, target)
-        return target
+            write(b, self.source.row_major, destination)
+        return destination
 
 
 @dataclass(frozen=True)
@@ -537,5 +537,5 @@ def _rounding_result(result: ContractionResult) -> ContractionResult:
         rounded = b.cast("fptrunc", vector, VectorType(rows * cols, element))
         return rounded if inner is None else inner.emit(b, rounded, rows, cols, leaves)
 
-    strides, alone = ((), True) if inner is None else (inner.strides, inner.may_use_target)
+    strides, alone = ((), True) if inner is None else (inner.strides, inner.may_use_destination)
     return replace(result, epilogue=ContractionEpilogue(strides, FLOAT, emit, alone))

@@ -49,7 +49,7 @@ class EdgeRegions:
         padding, first = problem.padding, problem.channels
         if padding is None or padding.data.storage.load is None or problem.contraction.reduces:
             return None
-        out = [dim.extent for dim in problem.result.target.dims]
+        out = [dim.extent for dim in problem.result.destination.dims]
         dims = [PaddedDim(0, extent, 0, 1, extent) for extent in out[:first]]
         for dim, extent, stride, reach in zip(
             padding.dims[first:], out[first:], problem.windows.strides, _reaches(problem), strict=True
@@ -77,9 +77,9 @@ class EdgeRegions:
         ]
         dims = (*self.padding.dims[:first], *read)
         data = _part(self.padding.data, [(dim.first, dim.count) for dim in dims], b)
-        target = _part(result.target, box, b)
+        destination = _part(result.destination, box, b)
         epilogue = None if result.epilogue is None else result.epilogue.from_position([start for start, _ in box])
-        part = replace(problem, x=data, result=ContractionResult(target, None, epilogue), padding=None)
+        part = replace(problem, x=data, result=ContractionResult(destination, None, epilogue), padding=None)
         dims = tuple(replace(dim, first=0) for dim in dims)
         if all(dim.is_whole for dim in dims):
             return part

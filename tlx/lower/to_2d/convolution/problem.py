@@ -74,12 +74,12 @@ class DenseConvolution:
         """The input in memory, without the border that it has no memory for."""
         return self.x if self.padding is None else self.padding.data
 
-    def copy_input(self, b: TensorBuilder, target: TensorView, write_data: WriteCopy = copy) -> None:
+    def copy_input(self, b: TensorBuilder, destination: TensorView, write_data: WriteCopy = copy) -> None:
         """Copy the input, with the border that it has no memory for, to a view of its dimensions."""
         if self.padding is not None:
-            self.padding.write(b, target, write_data)
+            self.padding.write(b, destination, write_data)
         else:
-            write_data(b, self.x.row_major, target)
+            write_data(b, self.x.row_major, destination)
 
     def row(self, at: Value) -> DenseConvolution:
         """The convolution that reads one row of the input, which has no border above or below it.
@@ -122,7 +122,7 @@ class DenseConvolution:
         """The dimensions by role: groups are the batch, filters M, positions and images N, channels and kernel K."""
         x, w, result = self.x.dims, self.w.dims, self.result
         first = self.channels
-        out = result.target.dims
+        out = result.destination.dims
         positions = [
             result.free(d, out[d].extent, rhs=x[d].stride * stride)
             for d, stride in enumerate(self.windows.strides, first)
@@ -131,8 +131,8 @@ class DenseConvolution:
             result.summed(w[d].extent, w[d].stride, x[d].stride * step)
             for d, step in enumerate(self.windows.kernel_steps, first)
         ]
-        memories = OperandMemory.of(self.w), OperandMemory.of(self.x), OperandMemory.of(result.target)
-        may_transpose = result.epilogue is None or result.epilogue.preserves(result.target.element)
+        memories = OperandMemory.of(self.w), OperandMemory.of(self.x), OperandMemory.of(result.destination)
+        may_transpose = result.epilogue is None or result.epilogue.preserves(result.destination.element)
         if not first:
             return Contraction(
                 "matmul",
@@ -244,7 +244,7 @@ class InputLayout(ABC):
         """The contraction that reads the copy."""
 
     @abstractmethod
-    def write(self, b: TensorBuilder, target: TensorView) -> None:
+    def write(self, b: TensorBuilder, destination: TensorView) -> None:
         """Write the copy."""
 
     @property
@@ -271,7 +271,7 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
         unit: The unit that multiplies.
     """
     last = len(problem.x.dims) - 1
-    positions = problem.result.target.dims[last].extent
+    positions = problem.result.destination.dims[last].extent
     if positions > 1 and (problem.windows.strides[-1] > 1 or problem.x.dims[last].stride > 1):
         yield _SplitRegions(problem)
     if problem.padding is not None and problem.padding.data.storage.load is not None and problem.channels:
@@ -321,7 +321,7 @@ class _Interleaved(InputLayout):
     @property
     def _room(self) -> int:
         """Columns of the result, padded to whole tiles."""
-        return -(-self.problem.result.target.dims[-1].extent // self.lanes) * self.lanes
+        return -(-self.problem.result.destination.dims[-1].extent // self.lanes) * self.lanes
 
     @property
     def extents(self) -> list[int]:
@@ -351,7 +351,7 @@ class _Interleaved(InputLayout):
         Rows then begin at cache lines, and so do the tiles of the first position in the kernel.
         """
         furthest = self.problem.regions.furthest
-        return furthest if self.problem.result.target.dims[-1].extent + furthest <= self._room else 0
+        return furthest if self.problem.result.destination.dims[-1].extent + furthest <= self._room else 0
 
     @property
     def row_dim(self) -> int:
@@ -385,30 +385,30 @@ class _Interleaved(InputLayout):
         assert groups is not None
         return groups
 
-    def write(self, b: TensorBuilder, target: TensorView) -> None:
+    def write(self, b: TensorBuilder, destination: TensorView) -> None:
         """Write the copy, region by region: channels are interleaved rows, with the region's elements as columns.
 
         The registers of a row may write further columns: where its elements start behind a border, also those of the
         border at the start of the next row. So the border is written last.
         """
         padding, data = self.problem.padding, self.problem.input
-        images, *outer, region, _, columns, _ = target.dims
+        images, *outer, region, _, columns, _ = destination.dims
         first, _, *inner, row = data.dims
         pairs = zip((first, *inner), (images, *outer), strict=True)
         around = tuple(LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs)
         period = self.problem.regions.period
         regions = [self._columns(number, columns.extent) for number in range(region.extent)]
         for number, inside in enumerate(regions):
-            start = b.gep(target.element, data.storage.pointer, inside.first * row.stride)
+            start = b.gep(destination.element, data.storage.pointer, inside.first * row.stride)
             elements = StridedDim(inside.count, row.stride * period)
             at = number * region.stride + inside.at * columns.stride
             if padding is not None:
                 at += sum(dim.at * to.stride for dim, to in zip(padding.dims[2:], outer, strict=False))
-            there = b.gep(target.element, target.storage.pointer, at)
-            source = OperandMemory(start, target.element)
+            there = b.gep(destination.element, destination.storage.pointer, at)
+            source = OperandMemory(start, destination.element)
             VnniCopy(b, source, self._groups, around, (elements,), columns.extent).write(there)
         if padding is not None:
-            self._fill_borders(b, target, padding, regions)
+            self._fill_borders(b, destination, padding, regions)
 
     def _columns(self, region: int, room: int) -> PaddedDim:
         """The columns of a region with elements of the input, of at most `room`."""
@@ -418,16 +418,16 @@ class _Interleaved(InputLayout):
         return row.every(period, region, read)
 
     def _fill_borders(
-        self, b: TensorBuilder, target: TensorView, padding: PaddedSource, regions: Sequence[PaddedDim]
+        self, b: TensorBuilder, destination: TensorView, padding: PaddedSource, regions: Sequence[PaddedDim]
     ) -> None:
         """Write the border of each region."""
-        images, *outer, region, groups, columns, channels = target.dims
+        images, *outer, region, groups, columns, channels = destination.dims
         for number, inside in enumerate(regions):
-            start = b.gep(target.element, target.storage.pointer, number * region.stride)
+            start = b.gep(destination.element, destination.storage.pointer, number * region.stride)
             dims = [images, *outer, groups, StridedDim(inside.extent, columns.stride), channels]
             whole = [PaddedDim(0, dim.extent, 0, 1, dim.extent) for dim in (groups, channels)]
             padded = [padding.dims[0], *padding.dims[2:-1], whole[0], inside, whole[1]]
-            fill_border(b, strided_view(OperandMemory(start, target.element), dims), padded, padding.value)
+            fill_border(b, strided_view(OperandMemory(start, destination.element), dims), padded, padding.value)
 
 
 @dataclass(frozen=True)
@@ -473,11 +473,11 @@ class _ChannelsLast(InputLayout):
         """The rows follow the images."""
         return 1
 
-    def write(self, b: TensorBuilder, target: TensorView) -> None:
+    def write(self, b: TensorBuilder, destination: TensorView) -> None:
         """Write the copy."""
-        images, *spatial, channels = target.dims
+        images, *spatial, channels = destination.dims
         dims = [images, StridedDim(self.problem.x.dims[1].extent, channels.stride), *spatial]
-        self.problem.copy_input(b, strided_view(OperandMemory.of(target), dims))
+        self.problem.copy_input(b, strided_view(OperandMemory.of(destination), dims))
 
 
 @dataclass(frozen=True)
@@ -518,10 +518,10 @@ class _Bordered(InputLayout):
         dims = [StridedDim(dim.extent, strides[d]) for d, dim in enumerate(self.problem.x.dims)]
         return replace(self.problem, x=strided_view(memory, dims)).contraction
 
-    def write(self, b: TensorBuilder, target: TensorView) -> None:
+    def write(self, b: TensorBuilder, destination: TensorView) -> None:
         """Write the copy."""
-        dims = [target.dims[self._order.index(d)] for d in range(len(self._order))]
-        self.problem.copy_input(b, strided_view(OperandMemory.of(target), dims))
+        dims = [destination.dims[self._order.index(d)] for d in range(len(self._order))]
+        self.problem.copy_input(b, strided_view(OperandMemory.of(destination), dims))
 
 
 @dataclass(frozen=True)
@@ -545,7 +545,7 @@ class _SplitRegions(InputLayout):
     @property
     def _columns(self) -> int:
         """Largest number of elements of a region's row that are read."""
-        return self.problem.result.target.dims[-1].extent + self.problem.regions.furthest
+        return self.problem.result.destination.dims[-1].extent + self.problem.regions.furthest
 
     @property
     def extents(self) -> list[int]:
@@ -569,11 +569,11 @@ class _SplitRegions(InputLayout):
         """The rows follow the regions, images and channels."""
         return 1 + self.problem.channels
 
-    def write(self, b: TensorBuilder, target: TensorView) -> None:
+    def write(self, b: TensorBuilder, destination: TensorView) -> None:
         """Write the copy, region by region."""
         for region in sorted({region for region, _ in self.problem.regions.starts}):
-            there = b.gep(target.element, target.storage.pointer, region * target.dims[0].stride)
-            memory, dims = OperandMemory(there, target.element), target.dims[1:]
+            there = b.gep(destination.element, destination.storage.pointer, region * destination.dims[0].stride)
+            memory, dims = OperandMemory(there, destination.element), destination.dims[1:]
             columns = min(self._columns, -(-(self.problem.x.dims[-1].extent - region) // self.problem.regions.period))
             to = strided_view(memory, [*dims[:-1], StridedDim(columns, dims[-1].stride)])
             self._region(b, region, columns).copy_input(b, to)

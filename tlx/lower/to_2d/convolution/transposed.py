@@ -193,7 +193,7 @@ class TransposedConvolution:
     def axes(self) -> list[PhasedAxis]:
         """The phases along each spatial dimension."""
         first, windows = self.channels, self.windows
-        sizes = zip(self.result.target.dims[first:], self.w.dims[first:], strict=True)
+        sizes = zip(self.result.destination.dims[first:], self.w.dims[first:], strict=True)
         steps = zip(windows.strides, windows.input_steps, windows.kernel_steps, self.origin, strict=True)
         return [PhasedAxis.of(out.extent, w.extent, *step) for (out, w), step in zip(sizes, steps, strict=True)]
 
@@ -210,7 +210,7 @@ class TransposedConvolution:
     @property
     def interleaved(self) -> int | None:
         """The dimension along which phases are interleaved within rows of the result; None if there is none."""
-        dims = zip(self.result.target.dims, self.periods, strict=True)
+        dims = zip(self.result.destination.dims, self.periods, strict=True)
         return next((d for d, (dim, period) in enumerate(dims) if period > 1 and dim.stride == 1 < dim.extent), None)
 
     def input_of(self, phase: Phase) -> _StridedBox:
@@ -231,10 +231,10 @@ class TransposedConvolution:
             ],
         )
 
-    def target_of(self, phase: Phase) -> _StridedBox:
+    def destination_of(self, phase: Phase) -> _StridedBox:
         """The part of the result that a phase computes."""
         along = [(p.first, p.positions, axis.period) for p, axis in zip(phase, self.axes, strict=True)]
-        return _box(self.result.target.dims, along)
+        return _box(self.result.destination.dims, along)
 
     @property
     def phase_windows(self) -> Windows:
@@ -304,7 +304,7 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
         return None
     costs = target.block_costs
     full = [phase for phase in dilated.phases if all(p.kernel_positions for p in phase)]
-    count = math.prod(dim.extent for dim in dilated.result.target.dims)
+    count = math.prod(dim.extent for dim in dilated.result.destination.dims)
     around = costs.call_cycles * len(dilated.phases) + (
         0 if dilated.interleaved is None else count * costs.convolutions.phase_element_cycles
     )
@@ -338,11 +338,15 @@ def _estimated(
         x=dilated.x if x is None else x.view(OperandMemory.of(dilated.x)),
         w=dilated.w if w is None else w.view(OperandMemory.of(dilated.w)),
     )
-    target, rows = dilated.result.target, InterleavedPhases.of(dilated)
-    boxes = (copied.x, copied.input_of(phase)), (copied.w, copied.kernel_of(phase)), (target, dilated.target_of(phase))
+    destination, rows = dilated.result.destination, InterleavedPhases.of(dilated)
+    boxes = (
+        (copied.x, copied.input_of(phase)),
+        (copied.w, copied.kernel_of(phase)),
+        (destination, dilated.destination_of(phase)),
+    )
     x_view, w_view, out = (strided_view(OperandMemory.of(view), box.dims) for view, box in boxes)
     if rows is not None:
-        out = strided_view(OperandMemory.of(target), rows.dims(phase))
+        out = strided_view(OperandMemory.of(destination), rows.dims(phase))
     out = replace(out, element=dilated.result.element)
     return DenseConvolution(x_view, w_view, dilated.phase_windows, ContractionResult(out))
 
@@ -375,10 +379,10 @@ class InterleavedPhases:
 
     def dims(self, phase: Phase) -> list[StridedDim[int]]:
         """The dimensions of a phase in the buffer, where the interleaved dimension is the innermost one."""
-        extents = [dim.extent for dim in self.dilated.target_of(phase).dims]
+        extents = [dim.extent for dim in self.dilated.destination_of(phase).dims]
         room = [*extents]
         room[self.along] = self.axis.phases[0].positions
-        dims = self.dilated.result.target.dims
+        dims = self.dilated.result.destination.dims
         order = sorted(range(len(dims)), key=lambda d: (d != self.along, dims[d].stride), reverse=True)
         strides = TensorType.dense(self.dilated.result.element, [room[d] for d in order]).strides()
         return [StridedDim(extent, strides[order.index(d)]) for d, extent in enumerate(extents)]
@@ -387,14 +391,14 @@ class InterleavedPhases:
         """Number of elements of a phase, with its rows padded to those of the longest phase."""
         return math.prod(
             self.axis.phases[0].positions if d == self.along else dim.extent
-            for d, dim in enumerate(self.dilated.target_of(phase).dims)
+            for d, dim in enumerate(self.dilated.destination_of(phase).dims)
         )
 
     def write(self, b: TensorBuilder, phase: Phase, source: TensorView) -> None:
         """Interleave phases in the result that are contiguous in the buffer; `phase` is the first of them."""
-        target, whole = self.dilated.result.target, self.dilated.target_of(phase)
+        destination, whole = self.dilated.result.destination, self.dilated.destination_of(phase)
         here, there = self.dims(phase), whole.dims
-        full, rest = divmod(target.dims[self.along].extent, self.axis.period)
+        full, rest = divmod(destination.dims[self.along].extent, self.axis.period)
         around = [d for d in range(len(there)) if d != self.along]
         from_, to = [here[d] for d in around], [there[d] for d in around]
         size, period = self.size(phase), self.axis.period
@@ -403,14 +407,14 @@ class InterleavedPhases:
             copy(
                 b,
                 restrided_view(b, source, [*from_, *columns]),
-                restrided_view(b, target, [*to, StridedDim(full, period), StridedDim(period, 1)], whole.offset),
+                restrided_view(b, destination, [*to, StridedDim(full, period), StridedDim(period, 1)], whole.offset),
             )
         if rest:
             start = whole.offset + full * period
             copy(
                 b,
                 restrided_view(b, source, [*from_, StridedDim(rest, size)], full),
-                restrided_view(b, target, [*to, StridedDim(rest, 1)], start),
+                restrided_view(b, destination, [*to, StridedDim(rest, 1)], start),
             )
 
 
@@ -445,7 +449,7 @@ def emit_phases(
     if along is None or result.epilogue is None or not any(strides[along] for strides in result.epilogue.strides):
         _PhaseEmitter(context, b, op, dilated, holes).emit()
         return
-    type_ = TensorType.dense(result.element, [dim.extent for dim in result.target.dims])
+    type_ = TensorType.dense(result.element, [dim.extent for dim in result.destination.dims])
     sums = TensorView.of(context.allocate(type_.element, type_.count, "sums"), type_)
     _PhaseEmitter(context, b, op, replace(dilated, result=ContractionResult(sums)), holes).emit()
     _emit_elements(context, b, op, sums, result)
@@ -479,25 +483,25 @@ class _PhaseEmitter:
         rows, result = InterleavedPhases.of(self.dilated), self.dilated.result
         if rows is None:
             for phase in self.dilated.phases:
-                self._phase(phase, _boxed_view(self.b, result.target, self.dilated.target_of(phase)))
+                self._phase(phase, _boxed_view(self.b, result.destination, self.dilated.destination_of(phase)))
             return
         axis = rows.along - self.dilated.channels
         firsts = [phase for phase in self.dilated.phases if phase[axis].first == 0]
         count = max(map(rows.size, firsts)) * len(rows.axis.phases)
-        place = self.context.allocate(result.target.element, count, "phases")
-        buffer = TensorView.of(place, TensorType.dense(result.target.element, (count,)))
+        place = self.context.allocate(result.destination.element, count, "phases")
+        buffer = TensorView.of(place, TensorType.dense(result.destination.element, (count,)))
         for first in firsts:
             for number, inner in enumerate(rows.axis.phases):
                 phase = (*first[:axis], inner, *first[axis + 1 :])
                 self._phase(phase, restrided_view(self.b, buffer, rows.dims(phase), number * rows.size(first)))
             rows.write(self.b, first, buffer)
 
-    def _phase(self, phase: Phase, target: TensorView) -> None:
-        """Write one phase to `target`."""
+    def _phase(self, phase: Phase, destination: TensorView) -> None:
+        """Write one phase to `destination`."""
         epilogue = _phase_epilogue(self.dilated, phase)
         if self.holes is not None:
-            epilogue = self.holes.with_skipped(self.dilated.phases.index(phase), epilogue, len(target.dims))
-        result = ContractionResult(target, None, epilogue)
+            epilogue = self.holes.with_skipped(self.dilated.phases.index(phase), epilogue, len(destination.dims))
+        result = ContractionResult(destination, None, epilogue)
         if not all(p.kernel_positions for p in phase):
             _emit_elements(self.context, self.b, self.op, None, result)
             return
@@ -525,12 +529,12 @@ def _emit_elements(
     b.store(value, factor.pointer, bytes_of(element))
     memory = OperandMemory(factor.pointer, element)
     rhs = memory if sums is None else OperandMemory.of(sums)
-    strides = [0] * len(result.target.dims) if sums is None else [dim.stride for dim in sums.dims]
+    strides = [0] * len(result.destination.dims) if sums is None else [dim.stride for dim in sums.dims]
     batch = tuple(
         result.free(d, dim.extent, rhs=stride)
-        for d, (dim, stride) in enumerate(zip(result.target.dims, strides, strict=True))
+        for d, (dim, stride) in enumerate(zip(result.destination.dims, strides, strict=True))
     )
-    out = OperandMemory.of(result.target)
+    out = OperandMemory.of(result.destination)
     contraction = Contraction("matmul", memory, rhs, out, batch, (), (), (result.summed(1, 0, 0),))
     emit_contraction(context, b, op, contraction, result.epilogue)
 
@@ -630,8 +634,8 @@ class SkippedProducts:
             return total if epilogue is None else epilogue.emit(b, total, rows, cols, others)
 
         if epilogue is None:
-            return ContractionEpilogue((strides,), self.memory.element, emit, may_use_target=True)
-        return ContractionEpilogue((*epilogue.strides, strides), epilogue.element, emit, epilogue.may_use_target)
+            return ContractionEpilogue((strides,), self.memory.element, emit, may_use_destination=True)
+        return ContractionEpilogue((*epilogue.strides, strides), epilogue.element, emit, epilogue.may_use_destination)
 
 
 def _nan_mask(b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Sequence[EpilogueOperand]) -> Value:

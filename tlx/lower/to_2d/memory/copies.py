@@ -182,18 +182,18 @@ _LEAST_STRIDE2: Final = 4
 """Least elements of a row that are gathered from cache lines."""
 
 
-def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
-    """Copy the data of `source` to the same logical positions of `target`; the two do not overlap.
+def copy(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
+    """Copy the data of `source` to the same logical positions of `destination`; the two do not overlap.
 
     The source's stride may be 0 along some dimensions: it repeats. Where it is negative, the source is reversed.
     """
-    dims = [LoopDim(s.extent, (s.stride, t.stride)) for s, t in zip(source.dims, target.dims, strict=True)]
+    dims = [LoopDim(s.extent, (s.stride, t.stride)) for s, t in zip(source.dims, destination.dims, strict=True)]
     if any(dim.strides[0] < 0 for dim in dims):
-        _copy_backwards(b, source, target, dims)
+        _copy_backwards(b, source, destination, dims)
         return
     walks = ordered_by_stride(dims)
     element = source.element
-    pointers = source.storage.pointer, target.storage.pointer
+    pointers = source.storage.pointer, destination.storage.pointer
     if any(w[1][0] == 0 for w in walks):
         _copy_blocks(b, pointers, (element, element), walks)
         return
@@ -214,13 +214,13 @@ def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
     _copy_columns(b, pointers, element, column, without_dims(walks, column))
 
 
-def _copy_backwards(b: TensorBuilder, source: TensorView, target: TensorView, dims: Sequence[LoopDim]) -> None:
+def _copy_backwards(b: TensorBuilder, source: TensorView, destination: TensorView, dims: Sequence[LoopDim]) -> None:
     """Copy a source that is reversed along some dimensions; a contiguous one of them is reversed in registers."""
     element = source.element
     line = next((dim for dim in dims if dim.strides == _REVERSED), None)
     loops = without_dims(dims, line) if line is not None else [dim for dim in dims if dim.strides[0] < 0]
     with loop_nest(b, loops, 2) as offsets:
-        start, to = _addresses(b, (source.storage.pointer, target.storage.pointer), element, offsets)
+        start, to = _addresses(b, (source.storage.pointer, destination.storage.pointer), element, offsets)
         if line is not None:
             _reverse(b, start, to, element, line.extent)
             return
@@ -228,56 +228,56 @@ def _copy_backwards(b: TensorBuilder, source: TensorView, target: TensorView, di
         copy_block(b, start, to, element, forward)
 
 
-def copy_block(b: TensorBuilder, source: Value, target: Value, element: Type, dims: Sequence[LoopDim]) -> None:
+def copy_block(b: TensorBuilder, source: Value, destination: Value, element: Type, dims: Sequence[LoopDim]) -> None:
     """Copy a strided block from one address to another.
 
     Args:
         b: The builder.
         source: The address of its first element.
-        target: The address of the first element's copy.
+        destination: The address of the first element's copy.
         element: Type of the elements.
-        dims: Extents, and strides in source and target.
+        dims: Extents, and strides in source and destination.
     """
     views = [
         TensorView.strided(Storage(pointer), element, [dim.of(operand) for dim in dims])
-        for operand, pointer in enumerate((source, target))
+        for operand, pointer in enumerate((source, destination))
     ]
     copy(b, *views)
 
 
-def _reverse(b: TensorBuilder, source: Value, target: Value, element: Type, count: int) -> None:
+def _reverse(b: TensorBuilder, source: Value, destination: Value, element: Type, count: int) -> None:
     """Copy the elements that end at `source` in reverse order, as integers, a register at a time."""
     word = IntType(8 * bytes_of(element))
-    source, target = b.retype(source, word), b.retype(target, word)
+    source, destination = b.retype(source, word), b.retype(destination, word)
     lanes = WIDEST_VECTOR // bytes_of(element)
     whole, rest = divmod(count, lanes)
     if whole:
         with loop_nest(b, [LoopDim(whole, (-lanes, lanes))], 2, "register") as (here, there):
             first = b.gep(word, source, b.add(here, 1 - lanes), "from")
-            _reverse_register(b, first, b.gep(word, target, there, "to"), VectorType(lanes, word))
+            _reverse_register(b, first, b.gep(word, destination, there, "to"), VectorType(lanes, word))
     if rest:
         first = b.gep(word, source, 1 - count, "from")
-        _reverse_register(b, first, b.gep(word, target, whole * lanes, "to"), VectorType(rest, word))
+        _reverse_register(b, first, b.gep(word, destination, whole * lanes, "to"), VectorType(rest, word))
 
 
-def _reverse_register(b: TensorBuilder, source: Value, target: Value, type_: VectorType) -> None:
+def _reverse_register(b: TensorBuilder, source: Value, destination: Value, type_: VectorType) -> None:
     align = bytes_of(type_.element)
     register = b.load(type_, b.retype(source, type_), align)
     reversed_ = b.shuffle(register, None, range(type_.count)[::-1], "reversed")
-    b.store(reversed_, b.retype(target, type_), align)
+    b.store(reversed_, b.retype(destination, type_), align)
 
 
-def convert(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
-    """Copy the numbers of `source` to the same logical positions of `target`, whose elements are wider floats."""
-    pairs = zip(source.dims, target.dims, strict=True)
+def convert(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
+    """Copy the numbers of `source` to the same logical positions of `destination`, whose elements are wider floats."""
+    pairs = zip(source.dims, destination.dims, strict=True)
     walks = ordered_by_stride([LoopDim(s.extent, (s.stride, t.stride)) for s, t in pairs])
-    _copy_blocks(b, (source.storage.pointer, target.storage.pointer), (source.element, target.element), walks)
+    _copy_blocks(b, (source.storage.pointer, destination.storage.pointer), (source.element, destination.element), walks)
 
 
 def is_stride2_copy(walk: LoopDim) -> bool:
     """Whether a dimension of a copy has stride 2 in its source: stage 2 deinterleaves it in registers."""
-    extent, (source, target) = walk
-    return target == 1 and source == _SECOND and extent >= _LEAST_STRIDE2
+    extent, (source, destination) = walk
+    return destination == 1 and source == _SECOND and extent >= _LEAST_STRIDE2
 
 
 def restrided_view(b: TensorBuilder, view: TensorView, dims: Sequence[tuple[int, int]], offset: int = 0) -> TensorView:
@@ -294,26 +294,26 @@ def slice_view(b: TensorBuilder, view: TensorView, ranges: Sequence[tuple[int, i
     )
 
 
-def copy_bytes(b: TensorBuilder, source: Value, target: Value, size: int, *, overlap: bool = False) -> None:
+def copy_bytes(b: TensorBuilder, source: Value, destination: Value, size: int, *, overlap: bool = False) -> None:
     """`llvm.memcpy`, or `llvm.memmove` where the two may overlap."""
     if not overlap:
-        b.memcpy(target, source, size)
+        b.memcpy(destination, source, size)
         return
     i8p = b.pointer(I8)
-    args = [b.retype(target, I8), b.retype(source, I8), ConstInt(I64, size), ConstInt(I1, 0)]
+    args = [b.retype(destination, I8), b.retype(source, I8), ConstInt(I64, size), ConstInt(I1, 0)]
     b.call_intrinsic("llvm.memmove", [i8p, i8p, I64], VOID, args)
 
 
-def fill_zero(b: TensorBuilder, target: TensorView) -> None:
+def fill_zero(b: TensorBuilder, destination: TensorView) -> None:
     """Set the data of a view to zero."""
-    fill(b, zero(target.element), target)
+    fill(b, zero(destination.element), destination)
 
 
-def fill(b: TensorBuilder, scalar: Value, target: TensorView) -> None:
+def fill(b: TensorBuilder, scalar: Value, destination: TensorView) -> None:
     """Set the data of a view to a number: with memset if it is a contiguous zero, else by rows and columns."""
-    element, pointer = target.element, target.storage.pointer
+    element, pointer = destination.element, destination.storage.pointer
     scalar = to_storage_type(b, scalar)
-    rows, cols, rest = choose_plane(ordered_by_stride([LoopDim(d.extent, (d.stride,)) for d in target.dims]))
+    rows, cols, rest = choose_plane(ordered_by_stride([LoopDim(d.extent, (d.stride,)) for d in destination.dims]))
     with loop_nest(b, rest, 1) as offsets:
         address = b.gep(element, pointer, offsets[0], "to")
         if rows.extent == cols.extent == 1:
@@ -349,27 +349,27 @@ def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Ty
     """Copy blocks of rows and columns; the source may repeat along some dimensions, and have narrower floats."""
     rows, cols, rest = choose_plane(walks)
     with loop_nest(b, rest, 2) as offsets:
-        source, target = (
+        source, destination = (
             b.gep(element, place, offset, name)
             for element, place, offset, name in zip(elements, pointers, offsets, ("from", "to"), strict=True)
         )
         strides = _stride(rows, 0), _stride(cols, 0)
         vector: Value = load_block(b, source, elements[0], rows[0], cols[0], *strides)
         vector = b.cast("fpext", vector, VectorType(rows[0] * cols[0], elements[1]))
-        store_block(b, vector, target, elements[1], rows[0], cols[0], _stride(rows, 1))
+        store_block(b, vector, destination, elements[1], rows[0], cols[0], _stride(rows, 1))
 
 
 def _copy_rows(b: TensorBuilder, pointers: _Pointers, element: Type, rows: LoopDim, rest: list[LoopDim]) -> None:
     """Copy along a dimension that is contiguous in both: 2-D copies of it and its neighbour, memcpy if it has none."""
     second = next((w for w in reversed(rest) if max(w[1]) < INDEX_LIMIT), None)
     with loop_nest(b, without_dims(rest, second), 2) as offsets:
-        source, target = _addresses(b, pointers, element, offsets)
+        source, destination = _addresses(b, pointers, element, offsets)
         if second is None:
-            copy_bytes(b, source, target, rows[0] * bytes_of(element))
+            copy_bytes(b, source, destination, rows[0] * bytes_of(element))
             return
         type_ = TensorType.dense(element, (second[0], rows[0]))
         token = b.tensor_load(source, type_, (0, second[1][0]), "rows")
-        b.tensor_store(target, token, (0, second[1][1]))
+        b.tensor_store(destination, token, (0, second[1][1]))
 
 
 def _copy_columns(
@@ -377,14 +377,14 @@ def _copy_columns(
 ) -> None:
     """Copy where no dimension is contiguous in both: columns of one dimension, or single elements."""
     with loop_nest(b, rest, 2) as offsets:
-        source, target = _addresses(b, pointers, element, offsets)
+        source, destination = _addresses(b, pointers, element, offsets)
         if column is None:
             size = bytes_of(element)
-            b.store(b.load(element, source, size), target, size)
+            b.store(b.load(element, source, size), destination, size)
             return
         type_ = TensorType.dense(element, (column[0], 1))
         token = b.tensor_load(source, type_, (0, column[1][0]), "column")
-        b.tensor_store(target, token, (0, column[1][1]))
+        b.tensor_store(destination, token, (0, column[1][1]))
 
 
 def copy_transposed(
@@ -394,13 +394,13 @@ def copy_transposed(
 
     The source is dense along the second of `dims`, the destination along the first.
     """
-    (outer, (pitch, _)), (inner, (_, target_pitch)) = dims
+    (outer, (pitch, _)), (inner, (_, destination_pitch)) = dims
     with loop_nest(b, rest, 2) as offsets:
-        source, target = _addresses(b, pointers, element, offsets)
+        source, destination = _addresses(b, pointers, element, offsets)
         type_ = TensorType.dense(element, (outer, inner))
         flipped = type_.transposed((1, 0))
         vector = b.transpose(b.tensor_load(source, type_, (0, pitch), "rows"), (1, 0), flipped)
-        b.tensor_store(target, b.typeinfo(vector, flipped, "columns"), (0, target_pitch))
+        b.tensor_store(destination, b.typeinfo(vector, flipped, "columns"), (0, destination_pitch))
 
 
 def _addresses(b: TensorBuilder, pointers: _Pointers, element: Type, offsets: Sequence[Value]) -> _Pointers:
@@ -450,8 +450,8 @@ def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target,
 
 def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
     """Whether a dimension that is contiguous in the copy is deinterleaved: columns of a narrow matrix in the source."""
-    _, (source, target) = walk
-    return target == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in walks if s == 1 < t)
+    _, (source, destination) = walk
+    return destination == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in walks if s == 1 < t)
 
 
 def _cached_copy_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
@@ -460,10 +460,10 @@ def _cached_copy_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: 
     if row is not None:
         registers = math.ceil(row * size / costs.register_bytes)
         return count / row * (costs.copies.row_cycles + registers * costs.copies.row_register_cycles)
-    source = next((extent for extent, strides in walks if strides[0] == 1), None)
-    target = next((extent for extent, strides in walks if strides[1] == 1), None)
-    if source is None or target is None:
+    read = next((extent for extent, strides in walks if strides[0] == 1), None)
+    written = next((extent for extent, strides in walks if strides[1] == 1), None)
+    if read is None or written is None:
         return count * costs.copies.element_cycles
-    tiles = math.ceil(source / costs.copies.tile_side) * math.ceil(target / costs.copies.tile_side)
+    tiles = math.ceil(read / costs.copies.tile_side) * math.ceil(written / costs.copies.tile_side)
     each = costs.copies.narrow_tile_cycles if size < _WIDE else costs.copies.tile_cycles
-    return count / (source * target) * tiles * each
+    return count / (read * written) * tiles * each

@@ -121,13 +121,13 @@ class Crop:
         return cls(offset, op.result.shape, strides)
 
 
-def fill_border(b: TensorBuilder, target: TensorView, dims: Sequence[PaddedDim], value: Value) -> None:
+def fill_border(b: TensorBuilder, destination: TensorView, dims: Sequence[PaddedDim], value: Value) -> None:
     """Write a value to the positions of the result outside of the box that holds the operand's elements."""
     if any(dim.count == 0 for dim in dims):
-        fill(b, value, target)
+        fill(b, value, destination)
         return
     for ranges in border_boxes(dims):
-        fill(b, value, slice_view(b, target, ranges))
+        fill(b, value, slice_view(b, destination, ranges))
 
 
 def border_boxes(dims: Sequence[PaddedDim]) -> list[Box]:
@@ -143,14 +143,14 @@ def border_boxes(dims: Sequence[PaddedDim]) -> list[Box]:
     ]
 
 
-def spread(b: TensorBuilder, target: TensorView, dims: Sequence[PaddedDim]) -> TensorView:
+def spread(b: TensorBuilder, destination: TensorView, dims: Sequence[PaddedDim]) -> TensorView:
     """The part of the result that the elements are copied to."""
-    return restrided_view(b, target, *spread_dims(target, dims))
+    return restrided_view(b, destination, *spread_dims(destination, dims))
 
 
-def spread_dims(target: TensorView, dims: Sequence[PaddedDim]) -> tuple[list[StridedDim[int]], int]:
+def spread_dims(destination: TensorView, dims: Sequence[PaddedDim]) -> tuple[list[StridedDim[int]], int]:
     """The dimensions of the part of the result that the elements are copied to, and the offset of the first one."""
-    pairs = list(zip(dims, target.dims, strict=True))
+    pairs = list(zip(dims, destination.dims, strict=True))
     strided = [StridedDim(padded.count, dim.stride * padded.step) for padded, dim in pairs]
     return strided, sum(padded.at * dim.stride for padded, dim in pairs)
 
@@ -190,12 +190,12 @@ class PaddedSource:
         data = replace(data, offset=self.data.offset)
         return replace(self, data=data, dims=tuple(self.dims[k] for k in places))
 
-    def write(self, b: TensorBuilder, target: TensorView, write_data: WriteCopy = copy) -> None:
+    def write(self, b: TensorBuilder, destination: TensorView, write_data: WriteCopy = copy) -> None:
         """Write the padded tensor; `write_data` copies the data."""
-        fill_border(b, target, self.dims, self.value)
+        fill_border(b, destination, self.dims, self.value)
         if all(dim.count for dim in self.dims):
             elements = slice_view(b, self.data, [(dim.first, dim.count) for dim in self.dims])
-            write_data(b, elements, spread(b, target, self.dims))
+            write_data(b, elements, spread(b, destination, self.dims))
 
     def converted(self, b: TensorBuilder, element: Type) -> PaddedSource:
         """The same with a number in the border for a copy with elements of another type."""

@@ -34,31 +34,33 @@ class Part:
     sunk: TensorView | None = None
 
 
-def place_in(target: TensorView, part: Part) -> TensorView | None:
+def place_in(destination: TensorView, part: Part) -> TensorView | None:
     """The memory of a part in that of the whole, in the shape of its result; None if it has no strides there."""
-    result, view = part.op.result, part_view(part.whole, part.operand, target)
+    result, view = part.op.result, part_view(part.whole, part.operand, destination)
     assert result is not None
     if view is None or [dim.extent for dim in view.dims] == list(result.extents):
         return None if view is None else view.reordered(result.layout, result)
     return view.reshaped(result)
 
 
-def part_view(whole: TensorOp, operand: int, target: TensorView) -> TensorView | None:
-    """The part of `target`, the result of an operation that moves elements, to which one of its operands is moved.
+def part_view(whole: TensorOp, operand: int, destination: TensorView) -> TensorView | None:
+    """The part of `destination`, the result of an operation that moves elements, to which one of its operands is moved.
 
     Returns:
         The part with its dimensions in logical order; None if a permuted operand has no strides in the result.
     """
     if whole.intrinsic.name in PERMUTATIONS:
-        return unpermuted_view(target, whole)
+        return unpermuted_view(destination, whole)
     if whole.intrinsic.name == "pad":
-        dims, offset = spread_dims(target, padded_dims(whole))
+        dims, offset = spread_dims(destination, padded_dims(whole))
     else:
         ((axis,),) = whole.dims
-        offset = sum(tensor.type.extents[axis] for tensor in whole.tensors[:operand]) * target.dims[axis].stride
+        offset = sum(tensor.type.extents[axis] for tensor in whole.tensors[:operand]) * destination.dims[axis].stride
         extents = whole.tensors[operand].type.extents
-        dims = [StridedDim(extent, dim.stride) for extent, dim in zip(extents, target.dims, strict=True)]
-    return replace(TensorView.strided(target.storage, target.element, dims), offset=target.offset + offset)
+        dims = [StridedDim(extent, dim.stride) for extent, dim in zip(extents, destination.dims, strict=True)]
+    return replace(
+        TensorView.strided(destination.storage, destination.element, dims), offset=destination.offset + offset
+    )
 
 
 def has_elements_of(token: TensorType, result: TensorType) -> bool:

@@ -26,16 +26,16 @@ def permuted_view(view: TensorView, permute: TensorOp) -> TensorView | None:
     return replace(permuted, offset=view.offset).reshaped(permute.result)
 
 
-def unpermuted_view(target: TensorView, permute: TensorOp) -> TensorView | None:
+def unpermuted_view(destination: TensorView, permute: TensorOp) -> TensorView | None:
     """The memory of the result of a `reshape.permute` or `transpose` as its operand; None if it has no such strides."""
     if permute.intrinsic.name == "transpose":
-        return target.row_major  # dimensions have the same order, but another one in memory
+        return destination.row_major  # dimensions have the same order, but another one in memory
     order, extents = permute.dims[0], permute.tensors[0].type.extents
-    dims = target.dims
+    dims = destination.dims
     permuted = [extents[d] for d in order]
     strides = reshaped_strides([dim.extent for dim in dims], [dim.stride for dim in dims], permuted)
     if strides is None:
         return None
     by_dim = dict(zip(order, map(StridedDim, permuted, strides), strict=True))
-    view = TensorView.strided(target.storage, target.element, [by_dim[d] for d in range(len(extents))])
-    return replace(view, offset=target.offset)
+    view = TensorView.strided(destination.storage, destination.element, [by_dim[d] for d in range(len(extents))])
+    return replace(view, offset=destination.offset)

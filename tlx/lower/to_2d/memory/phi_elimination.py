@@ -132,19 +132,19 @@ def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> 
     copies: list[_PhiCopy] = []
     for phi, value in values:
         root = operands.facts.vectors.root(value)
-        target = operands.storage_of(phi.value)
+        destination = operands.storage_of(phi.value)
         if operands.facts.vectors.kind(root) == "register":
-            copies.append(_PhiCopy(target, value, _source(operands, value)))
-        elif not is_undefined(root) and (isinstance(root, Keyword) or operands.storage_of(root) is not target):
-            copies.append(_PhiCopy(target, root, _source(operands, root)))
+            copies.append(_PhiCopy(destination, value, _source(operands, value)))
+        elif not is_undefined(root) and (isinstance(root, Keyword) or operands.storage_of(root) is not destination):
+            copies.append(_PhiCopy(destination, root, _source(operands, root)))
     return copies
 
 
 @dataclass
 class _PhiCopy:
-    """A copy of `value` to `target` on an edge; `source` is its memory, None for registers and constants."""
+    """A copy of `value` to `destination` on an edge; `source` is its memory, None for registers and constants."""
 
-    target: Storage
+    destination: Storage
     value: Value
     source: Storage | None
 
@@ -158,8 +158,8 @@ def _emit_copies(
 ) -> None:
     """Emit parallel copies in an order in which no copy overwrites the source of a later one."""
     readers = Counter(copy.source for copy in copies if copy.source is not None)
-    writer_of = {copy.target: number for number, copy in enumerate(copies)}
-    free = [number for number, copy in enumerate(copies) if not readers[copy.target]]
+    writer_of = {copy.destination: number for number, copy in enumerate(copies)}
+    free = [number for number, copy in enumerate(copies) if not readers[copy.destination]]
     pending = dict.fromkeys(range(len(copies)))
     while pending:
         if not free:  # a cycle
@@ -186,16 +186,16 @@ def _save_source(allocate: Callable[[Type, int, str], Storage], b: TensorBuilder
 
 
 def _emit_copy(operands: OperandViews, b: TensorBuilder, copy: _PhiCopy) -> None:
-    target = copy.target
+    destination = copy.destination
     if copy.source is not None:
-        copy_bytes(b, copy.source.pointer, target.pointer, _bytes(target))
+        copy_bytes(b, copy.source.pointer, destination.pointer, _bytes(destination))
     elif isinstance(copy.value, Keyword):
-        b.memset(target.pointer, 0, _bytes(target))
+        b.memset(destination.pointer, 0, _bytes(destination))
     elif operands.facts.vectors.kind(copy.value) == "constant":
-        copy_bytes(b, operands.storage_of(copy.value).pointer, target.pointer, _bytes(target))
+        copy_bytes(b, operands.storage_of(copy.value).pointer, destination.pointer, _bytes(destination))
     else:
-        assert target.buffer is not None
-        b.store(to_storage_type(b, copy.value), target.pointer, target.buffer.align)
+        assert destination.buffer is not None
+        b.store(to_storage_type(b, copy.value), destination.pointer, destination.buffer.align)
 
 
 def _bytes(place: Storage) -> int:

@@ -117,7 +117,7 @@ def _with_parts(
         if op is None or str(op.instruction.result) not in buffered or id(op.instruction) in parts:
             continue
         part = Part(op, sunk.op, number)
-        place = place_in(sunk.target, part)
+        place = place_in(sunk.destination, part)
         if place is None or not (is_product(operands.groups, op) or has_dense_rows(place.dims)):
             continue
         candidate = SunkStore(op, sunk.store, place, writes_padding=False)
@@ -162,9 +162,9 @@ def _with_overlap_checks(operands: OperandViews, sunk: SunkStore) -> SunkStore |
     overlaps = _possible_overlaps(facts, sunk, in_place)
     if not overlaps:
         return sunk
-    if not _is_default_space(sunk.target.storage.pointer.type):
+    if not _is_default_space(sunk.destination.storage.pointer.type):
         return "an overlap can be checked at run time only for pointers of the default address space"
-    overwritten = any(read.may_be_overwritten_by(sunk.target) for read in reads)
+    overwritten = any(read.may_be_overwritten_by(sunk.destination) for read in reads)
     return replace(sunk, possible_overlaps=overlaps, in_place=overwritten)
 
 
@@ -187,8 +187,8 @@ def _only_store(operands: OperandViews, op: TensorOp) -> SunkStore | None:
         return None
     if use.pointer is None:
         return _store_of_permutation(operands, op, token, use)
-    target = _sunk_view(op.result, token.type, Storage(use.pointer), use.pitches)
-    return None if target is None else SunkStore(op, use.instruction, target, writes_padding=False)
+    destination = _sunk_view(op.result, token.type, Storage(use.pointer), use.pitches)
+    return None if destination is None else SunkStore(op, use.instruction, destination, writes_padding=False)
 
 
 def _store_of_permutation(operands: OperandViews, op: TensorOp, token: Tensor, permute: TensorOp) -> SunkStore | None:
@@ -199,13 +199,13 @@ def _store_of_permutation(operands: OperandViews, op: TensorOp, token: Tensor, p
     if type_.is_padded or result.is_padded or token.type.is_padded or token.type.shape != type_.shape:
         return None
     sunk = _only_store(operands, permute)
-    target = unpermuted_view(sunk.target, permute) if sunk is not None else None
-    if sunk is None or target is None:
+    destination = unpermuted_view(sunk.destination, permute) if sunk is not None else None
+    if sunk is None or destination is None:
         return None
-    if not is_product(operands.groups, op) and not has_dense_rows(target.dims):
+    if not is_product(operands.groups, op) and not has_dense_rows(destination.dims):
         return None
-    target = target.reordered(token.type.layout, type_)
-    return replace(sunk, op=op, target=target, permutations=(*sunk.permutations, permute))
+    destination = destination.reordered(token.type.layout, type_)
+    return replace(sunk, op=op, target=destination, permutations=(*sunk.permutations, permute))
 
 
 def _sunk_view(
@@ -229,8 +229,8 @@ def _obstacle(facts: Facts, sunk: SunkStore, read: Sequence[OperandRead]) -> str
         writer = facts.aliases.clobbering_instruction(MemoryLocation.of(reading.view), here, there)
         if writer is not None:
             return f"'{quoted_instruction(writer)}' may change an operand before the result is stored"
-        if reading.view.storage.pointer == sunk.target.storage.pointer and not _may_overwrite(sunk, reading):
-            return f"{sunk.target.storage.pointer} is read as well"
+        if reading.view.storage.pointer == sunk.destination.storage.pointer and not _may_overwrite(sunk, reading):
+            return f"{sunk.destination.storage.pointer} is read as well"
     return None
 
 
@@ -258,62 +258,62 @@ def _read_in_place(facts: Facts, op: TensorOp, readings: Sequence[OperandRead]) 
 
 def _may_overwrite(sunk: SunkStore, reading: OperandRead) -> bool:
     """Whether the result may overwrite an operand, element by element."""
-    return not sunk.writes_padding and reading.may_be_overwritten_by(sunk.target)
+    return not sunk.writes_padding and reading.may_be_overwritten_by(sunk.destination)
 
 
 def write_with_overlap_check(
     context: EmitContext, b: TensorBuilder, sunk: SunkStore, emit: Callable[[TensorView], None]
 ) -> None:
-    """Write a sunk operation to its target, through a temporary if the target overlaps an operand at run time.
+    """Write a sunk operation to its destination, through a temporary if that overlaps an operand at run time.
 
     Args:
         context: Temporaries and remarks.
         b: The builder.
-        sunk: The operation and its target.
+        sunk: The operation and its destination.
         emit: Writes the operation to a view. It is called twice if the result may overwrite an operand in place, once
-            with a temporary and once with the target.
+            with a temporary and once with the destination.
     """
     if not sunk.possible_overlaps:
-        emit(sunk.target)
+        emit(sunk.destination)
         return
-    target, size = sunk.target, sunk.range.size
+    destination, size = sunk.destination, sunk.range.size
     assert size is not None
     _remark_overlap_check(context.remarks, sunk, size)
     overlap = _emit_overlap_test(b, [MemoryLocation.of(view) for view in sunk.possible_overlaps], sunk.range)
-    buffer = context.allocate(target.element, -(-size // bytes_of(target.element)), "temporary")
-    temporary = b.retype(buffer.pointer, target.element)
-    destination = b.retype(target.storage.pointer, target.element)
+    buffer = context.allocate(destination.element, -(-size // bytes_of(destination.element)), "temporary")
+    temporary = b.retype(buffer.pointer, destination.element)
+    address = b.retype(destination.storage.pointer, destination.element)
 
     def copy_to_destination() -> None:
         if sunk.writes_padding:
-            copy_bytes(b, temporary, destination, size)
+            copy_bytes(b, temporary, address, size)
         else:
-            copy(b, replace(target, storage=Storage(temporary)), target)
+            copy(b, replace(destination, storage=Storage(temporary)), destination)
 
     if not sunk.in_place:
-        emit(replace(target, storage=Storage(b.select(overlap, temporary, destination, "destination"))))
+        emit(replace(destination, storage=Storage(b.select(overlap, temporary, address, "destination"))))
         with _emit_if(b, overlap):
             copy_to_destination()
         return
     with _emit_if(b, overlap) as otherwise:
-        emit(replace(target, storage=Storage(temporary)))
+        emit(replace(destination, storage=Storage(temporary)))
         copy_to_destination()
         otherwise()
-        emit(target)
+        emit(destination)
 
 
 def _remark_overlap_check(remarks: Remarks, sunk: SunkStore, size: int) -> None:
     operands = " and ".join(str(view.storage.pointer) for view in sunk.possible_overlaps)
     message = (
-        f"{sunk.target.storage.pointer} may alias {operands}: checked at run time; "
+        f"{sunk.destination.storage.pointer} may alias {operands}: checked at run time; "
         f"a temporary of {size_text(size)} is used if they overlap"
     )
     remarks.add("applied", STAGE, message, sunk.store.span)
 
 
-def _emit_overlap_test(b: TensorBuilder, operands: list[MemoryLocation], target: MemoryLocation) -> Value:
-    """Whether any operand shares a byte with the target."""
-    to, to_end = _bounds(b, target)
+def _emit_overlap_test(b: TensorBuilder, operands: list[MemoryLocation], destination: MemoryLocation) -> Value:
+    """Whether any operand shares a byte with the destination."""
+    to, to_end = _bounds(b, destination)
     overlaps: list[Value] = []
     for operand in operands:
         start, end = _bounds(b, operand)

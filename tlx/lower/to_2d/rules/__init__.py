@@ -30,15 +30,15 @@ from tlx.lower.to_2d.rules.products import PRODUCT_RULES
 Rule = Callable[[RuleContext, TensorBuilder, TensorOp, TensorView], None]
 
 
-def lower_reduce(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the reduction of each window of the operand to `target`."""
+def lower_reduce(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the reduction of each window of the operand to `destination`."""
     if context.memory.groups.is_group(op):
-        lower_pointwise(context, b, op, target)
+        lower_pointwise(context, b, op, destination)
         return
     source = context.memory.view(op.tensors[0])
-    sizes = zip(source.dims, target.dims, *op.dims, strict=True)
+    sizes = zip(source.dims, destination.dims, *op.dims, strict=True)
     axes = [WindowAxis(out.extent, dim.stride, out.stride, window, step) for dim, out, window, step in sizes]
-    reduce_axes(context, b, op, axes, TypedPointer.of(source), TypedPointer.of(target))
+    reduce_axes(context, b, op, axes, TypedPointer.of(source), TypedPointer.of(destination))
 
 
 RULES: Final[dict[str, Rule]] = {

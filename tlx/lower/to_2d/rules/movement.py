@@ -150,34 +150,34 @@ from tlx.lower.to_2d.memory.padding import fill_border, padded_dims, spread
 from tlx.lower.to_2d.memory.part_views import part_view
 
 
-def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the scalar, or the repeated operand, to `target`."""
+def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the scalar, or the repeated operand, to `destination`."""
     if op.scalars:
-        fill(b, op.scalars[0], target)
+        fill(b, op.scalars[0], destination)
         return
     assert op.result is not None
-    copy(b, context.memory.view(op.tensors[0]).broadcast(op.result, op.dims[1]), target)
+    copy(b, context.memory.view(op.tensors[0]).broadcast(op.result, op.dims[1]), destination)
 
 
-def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operands to `target`, one after the other along the axis."""
+def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the operands to `destination`, one after the other along the axis."""
     for number, tensor in enumerate(op.tensors):
         if not context.is_in_place(op, number):
-            part = part_view(op, number, target)
+            part = part_view(op, number, destination)
             assert part is not None
             copy(b, context.memory.view(tensor), context.memory.storage.addressed(part))
 
 
-def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the value, and the elements of the operand that are not cropped, to `target`."""
+def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the value, and the elements of the operand that are not cropped, to `destination`."""
     dims = padded_dims(op)
     if any(dim.is_spread for dim in dims):
-        fill(b, op.scalars[0], target)
+        fill(b, op.scalars[0], destination)
     else:
-        fill_border(b, target, dims, op.scalars[0])
+        fill_border(b, destination, dims, op.scalars[0])
     if all(dim.count for dim in dims) and not context.is_in_place(op, 0):
         source = context.memory.view(op.tensors[0])
-        copy(b, slice_view(b, source, [(dim.first, dim.count) for dim in dims]), spread(b, target, dims))
+        copy(b, slice_view(b, source, [(dim.first, dim.count) for dim in dims]), spread(b, destination, dims))
 
 
 Ranges = list[tuple[int, int]]
@@ -187,8 +187,8 @@ Ranges = list[tuple[int, int]]
 # Blocks ----------------------------------------------------------------------------------------------------------
 
 
-def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operand to `target`, whose last dimensions are the blocks, and zeroes to the rest of partial blocks."""
+def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the operand to `destination`, whose last dimensions are the blocks; pad partial blocks with zeros."""
     source = context.memory.view(op.tensors[0])
     dims, sizes = op.dims
     places = [[k for k, d in enumerate(dims) if d == dimension] for dimension in range(len(source.dims))]
@@ -196,7 +196,7 @@ def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: Te
     split = restrided_view(
         b, source, _in_order([_digits(d, r) for d, r in zip(source.dims, radices, strict=True)], places)
     )
-    whole = [[(0, out.extent), *((0, s) for s in r)] for out, r in zip(target.dims, radices, strict=False)]
+    whole = [[(0, out.extent), *((0, s) for s in r)] for out, r in zip(destination.dims, radices, strict=False)]
     data = [index_boxes(0, dim.extent, r) for dim, r in zip(source.dims, radices, strict=True)]
     added = [
         index_boxes(dim.extent, math.prod(extent for _, extent in all_), r)
@@ -204,10 +204,10 @@ def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: Te
     ]
     for digits in itertools.product(*data):
         ranges = _in_order(digits, places)
-        copy(b, slice_view(b, split, ranges), slice_view(b, target, ranges))
+        copy(b, slice_view(b, split, ranges), slice_view(b, destination, ranges))
     for d, missing in enumerate(added):
         for digits in itertools.product(*data[:d], missing, *([w] for w in whole[d + 1 :])):
-            fill_zero(b, slice_view(b, target, _in_order(digits, places)))
+            fill_zero(b, slice_view(b, destination, _in_order(digits, places)))
 
 
 def index_boxes(low: int, high: int, radices: Sequence[int]) -> list[Ranges]:
@@ -246,24 +246,24 @@ def _in_order(digits: Sequence[Sequence[tuple[int, int]]], places: Sequence[Sequ
 # Permutations ----------------------------------------------------------------------------------------------------
 
 
-def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operand with permuted dimensions to `target`, which may have another shape."""
+def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the operand with permuted dimensions to `destination`, which may have another shape."""
     if context.is_in_place(op, 0):
         return
     source = context.memory.view(op.tensors[0])
     permuted = restrided_view(b, source, [source.dims[d] for d in op.dims[0]])
-    reshaped = _reshaped_like(b, target, permuted)
+    reshaped = _reshaped_like(b, destination, permuted)
     if reshaped is not None:
         copy(b, permuted, reshaped)
         return
-    reshaped = _reshaped_like(b, permuted, target)
+    reshaped = _reshaped_like(b, permuted, destination)
     if reshaped is None:
         type_ = TensorType.dense(source.element, [dim.extent for dim in permuted.dims])
         dense = TensorView.of(context.allocate_copy(op, source.element, type_.count, "x"), type_)
         copy(b, permuted, dense)
-        reshaped = _reshaped_like(b, dense, target)
+        reshaped = _reshaped_like(b, dense, destination)
         assert reshaped is not None
-    copy(b, reshaped, target)
+    copy(b, reshaped, destination)
 
 
 def _reshaped_like(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorView | None:
@@ -273,14 +273,14 @@ def _reshaped_like(b: TensorBuilder, view: TensorView, other: TensorView) -> Ten
     return None if strides is None else restrided_view(b, view, list(zip(extents, strides, strict=True)))
 
 
-def lower_transpose(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operand to `target`, which has the same logical dimensions."""
+def lower_transpose(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the operand to `destination`, which has the same logical dimensions."""
     if not context.is_in_place(op, 0):
-        copy(b, context.memory.view(op.tensors[0]), target)
+        copy(b, context.memory.view(op.tensors[0]), destination)
 
 
-def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the elements that a shuffle selects to `target`."""
+def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the elements that a shuffle selects to `destination`."""
     shuffle = VectorShuffle.of(op.instruction)
     scalars = [context.memory.groups.scalar(tensor) for tensor in op.tensors]
     for scalar, first, end in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
@@ -289,17 +289,17 @@ def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, target: 
     blocks = strided_blocks_of(shuffle)
     if isinstance(blocks, LaneTable):
         pointers = [_memory(context, b, t, scalar) for t, scalar in zip(op.tensors, scalars, strict=True)]
-        _gather(b, pointers, shuffle.bounds, blocks, target)
+        _gather(b, pointers, shuffle.bounds, blocks, destination)
         return
     for block in blocks:
         scalar = scalars[block.operand]
         if scalar is not None:
-            fill(b, scalar, restrided_view(b, target, [(extent, to) for extent, (_, to) in block.dims], block.at))
+            fill(b, scalar, restrided_view(b, destination, [(extent, to) for extent, (_, to) in block.dims], block.at))
             continue
         source = context.memory.view(op.tensors[block.operand])
         start = b.gep(source.element, source.storage.pointer, block.start, "part")
-        to = b.gep(target.element, target.storage.pointer, block.at, "part")
-        copy_block(b, start, to, target.element, block.dims)
+        to = b.gep(destination.element, destination.storage.pointer, block.at, "part")
+        copy_block(b, start, to, destination.element, block.dims)
 
 
 def _memory(context: RuleContext, b: TensorBuilder, tensor: Tensor, scalar: Value | None) -> Value:
@@ -323,10 +323,10 @@ def _in_default_space(context: RuleContext, b: TensorBuilder, view: TensorView) 
 
 
 def _gather(
-    b: TensorBuilder, operands: Sequence[Value], bounds: Sequence[int], table: LaneTable, target: TensorView
+    b: TensorBuilder, operands: Sequence[Value], bounds: Sequence[int], table: LaneTable, destination: TensorView
 ) -> None:
     """Copy block after block from the lanes in the table."""
-    element, count = target.element, len(table.starts)
+    element, count = destination.element, len(table.starts)
     index = I32 if bounds[-1] < 1 << 31 else I64
     constant = constant_array(b.module, const_vector([ConstInt(index, lane) for lane in table.starts.tolist()]))
     with loop_nest(b, [LoopDim(count, (1, table.step))], 2, "lane") as (number, there):
@@ -339,20 +339,20 @@ def _gather(
             source = b.select(in_operand, operand, source)
             place = b.select(in_operand, b.sub(lane, first), place)
         start = b.gep(element, source, place, "from")
-        copy_block(b, start, b.gep(element, target.storage.pointer, there, "to"), element, table.dims)
+        copy_block(b, start, b.gep(element, destination.storage.pointer, there, "to"), element, table.dims)
 
 
-def lower_insert(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write the operand to `target`, then the element at its position."""
+def lower_insert(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write the operand to `destination`, then the element at its position."""
     (source,) = context.memory.operands(op)
-    if source is not None and not source.aliases_exactly(target):
-        copy(b, source, target)
+    if source is not None and not source.aliases_exactly(destination):
+        copy(b, source, destination)
     elif source is None and not is_undefined(context.memory.facts.vectors.root(op.tensors[0].source)):
-        fill_zero(b, target)
+        fill_zero(b, destination)
     element, index = op.scalars
-    position = b.mul(clamped_index(b, index, target.shape[0]), target.strides[0])
-    address = b.gep(target.element, target.storage.pointer, position, "position")
-    b.store(to_storage_type(b, element), address, bytes_of(target.element))
+    position = b.mul(clamped_index(b, index, destination.shape[0]), destination.strides[0])
+    address = b.gep(destination.element, destination.storage.pointer, position, "position")
+    b.store(to_storage_type(b, element), address, bytes_of(destination.element))
 
 
 def clamped_index(b: TensorBuilder, index: Value, count: int) -> Value:

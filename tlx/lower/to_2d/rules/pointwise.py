@@ -49,45 +49,45 @@ from tlx.lower.to_2d.memory.copies import copy, load_block, splat_block, store_b
 from tlx.lower.to_2d.rules.products import PRODUCT_RULES, lower_accumulated
 
 
-def lower_pointwise(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    """Write a group, whose root is `op`, to `target`."""
+def lower_pointwise(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+    """Write a group, whose root is `op`, to `destination`."""
     product = context.memory.groups.product_of(op)
     if product is None:
         remark_fused(context.remarks, op, context.memory.groups.members(op))
-        _LoopFrame(context, b, op, target).emit()
+        _LoopFrame(context, b, op, destination).emit()
     else:
-        emit_fused_product(context, b, op, product, target)
+        emit_fused_product(context, b, op, product, destination)
 
 
 class _LoopFrame:
-    """The loop nest of a group, with dimensions in the memory order of its target."""
+    """The loop nest of a group, with dimensions in the memory order of its destination."""
 
-    def __init__(self, context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-        self.context, self.b, self.op, self.target = context, b, op, target
+    def __init__(self, context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:
+        self.context, self.b, self.op, self.destination = context, b, op, destination
         self.leaves = [FusedOperand(tensor, context.memory.view(tensor)) for tensor in context.memory.groups.leaves(op)]
         self.reduces = is_reduction(op)
         if self.reduces:
             self.sizes, self.steps = self._choose_rows()
         else:
             self.sizes, self.steps = self._choose()
-        self.data = target.data_shape if self.sizes == target.shape else self.sizes
+        self.data = destination.data_shape if self.sizes == destination.shape else self.sizes
 
     def _choose(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents for which the target and all leaves have strides, and the target's strides; else the target's own."""
-        target = self.target
-        choices = [target.shape]
-        if target.shape == target.data_shape:
+        """Extents for which destination and leaves all have strides, and the destination's strides; else its own."""
+        destination = self.destination
+        choices = [destination.shape]
+        if destination.shape == destination.data_shape:
             choices += [leaf.view.shape for leaf in self.leaves]
         for sizes in choices:
-            steps = reshaped_strides(target.shape, target.strides, sizes)
+            steps = reshaped_strides(destination.shape, destination.strides, sizes)
             if steps is not None and all(reshaped_strides(lf.view.shape, lf.view.strides, sizes) for lf in self.leaves):
                 return sizes, steps
-        return target.shape, target.strides
+        return destination.shape, destination.strides
 
     def _choose_rows(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents of a reduction's operand, with rows as one dimension, and the target's strides."""
+        """Extents of a reduction's operand, with rows as one dimension, and the destination's strides."""
         outer = self.op.tensors[0].type.extents[: row_dim(self.op)]
-        steps = reshaped_strides(self.target.shape, self.target.strides, outer)
+        steps = reshaped_strides(self.destination.shape, self.destination.strides, outer)
         assert steps is not None
         return (*outer, row_length(self.op)), (*steps, 0)
 
@@ -119,11 +119,11 @@ class _LoopFrame:
             strides = block.rows[1][index + 1], block.cols[1][index + 1]
             pointer = b.gep(leaf.view.element, leaf.view.storage.pointer, offsets[index + 1], "operand")
             tree.leaf(leaf.tensor, leaf.view, pointer, strides)
-        destination = b.gep(self.target.element, self.target.storage.pointer, offsets[0], "result")
+        destination = b.gep(self.destination.element, self.destination.storage.pointer, offsets[0], "result")
         vector = tree.root(self.op)
         pitch = block.rows[1][0]
         written = 1 if self.reduces else cols
-        store_block(b, vector, destination, self.target.element, rows, written, pitch)
+        store_block(b, vector, destination, self.destination.element, rows, written, pitch)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _InnerBlock:
 
     @classmethod
     def of(cls, walks: list[LoopDim], operands: int, *, reduces: bool) -> _InnerBlock:
-        """The target's dense dimension, or the reduced one, as columns; rows such that loads can read the leaves."""
+        """The destination's dense dimension (or the reduced one) as columns; rows such that loads can read the leaves."""
         one = LoopDim(1, (0,) * operands)
         cols = walks[-1] if reduces else next((w for w in reversed(walks) if w[1][0] == 1), None)
         others = [w for w in walks if w is not cols]
@@ -159,21 +159,21 @@ class _InnerBlock:
 
 
 def emit_fused_product(
-    context: RuleContext, b: TensorBuilder, op: TensorOp, product: TensorOp, target: TensorView
+    context: RuleContext, b: TensorBuilder, op: TensorOp, product: TensorOp, destination: TensorView
 ) -> None:
-    """Write a product with its epilogue, whose last operation is `op`, to `target`."""
+    """Write a product with its epilogue, whose last operation is `op`, to `destination`."""
     assert product.result is not None
     extents = product.result.shape
     reduced = reduced_in(op, extents) or ()
-    steps = _steps(target, extents, reduced)
+    steps = _steps(destination, extents, reduced)
     if steps is None:
-        type_ = TensorType.dense(target.element, target.shape)
-        dense = TensorView.of(context.allocate_copy(op, target.element, type_.count, "result"), type_)
+        type_ = TensorType.dense(destination.element, destination.shape)
+        dense = TensorView.of(context.allocate_copy(op, destination.element, type_.count, "result"), type_)
         emit_fused_product(context, b, op, product, dense)
-        copy(b, in_memory_order(dense), in_memory_order(target))
+        copy(b, in_memory_order(dense), in_memory_order(destination))
         return
     dims = [StridedDim(extent, stride) for extent, stride in zip(extents, steps, strict=True)]
-    place = TensorView.strided(target.storage, target.element, dims)
+    place = TensorView.strided(destination.storage, destination.element, dims)
     leaves = _epilogue_operands(context, b, op, place)
     b.span = product.instruction.span
     if _starts_sums(context.memory.groups, op, product, leaves, place):
@@ -183,7 +183,7 @@ def emit_fused_product(
         lower_accumulated(context, b, product, place, TensorView.strided(acc.view.storage, acc.view.element, dims))
         return
     blocks = _EpilogueBlocks(context, op, product, leaves)
-    PRODUCT_RULES[product.intrinsic.name](context, b, product, place, blocks.epilogue(target, bool(reduced)))
+    PRODUCT_RULES[product.intrinsic.name](context, b, product, place, blocks.epilogue(destination, bool(reduced)))
 
 
 def _starts_sums(
@@ -228,7 +228,7 @@ class _EpilogueBlocks:
     product: TensorOp
     leaves: list[FusedOperand]
 
-    def epilogue(self, target: TensorView, is_reduced: bool) -> ContractionEpilogue:
+    def epilogue(self, destination: TensorView, is_reduced: bool) -> ContractionEpilogue:
         """The group as an epilogue; the contraction decides where a reduction at its root is computed."""
         assert self.product.result is not None
         strides, element = tuple(leaf.strides for leaf in self.leaves), self.product.result.element
@@ -236,8 +236,8 @@ class _EpilogueBlocks:
             return ContractionEpilogue(
                 strides, element, self._unreduced, reduced=EpilogueReduction(self.op, self._whole)
             )
-        alone = not any(leaf.view.storage.pointer == target.storage.pointer for leaf in self.leaves)
-        return ContractionEpilogue(strides, element, self._whole, may_use_target=alone)
+        alone = not any(leaf.view.storage.pointer == destination.storage.pointer for leaf in self.leaves)
+        return ContractionEpilogue(strides, element, self._whole, may_use_destination=alone)
 
     def _whole(self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
         """Emit the group on a block."""
@@ -265,10 +265,10 @@ class _EpilogueBlocks:
         return tree
 
 
-def _steps(target: TensorView, extents: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...] | None:
-    """The target's strides along a product's dimensions, 0 along reduced ones; None if its memory has no strides."""
+def _steps(destination: TensorView, extents: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...] | None:
+    """The destination's strides along a product's dimensions (0 along reduced ones); None if it has no strides."""
     remaining = [extent for d, extent in enumerate(extents) if d not in reduced]
-    steps = reshaped_strides(target.shape, target.strides, remaining)
+    steps = reshaped_strides(destination.shape, destination.strides, remaining)
     if steps is None:
         return None
     pending = iter(steps)

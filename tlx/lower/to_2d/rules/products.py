@@ -105,14 +105,14 @@ class BatchedProduct:
         kind: `matmul`, or umma, smma, usmma, summa.
         lhs: `B... x M x K`.
         rhs: `B... x K x N`.
-        target: `B... x M x N`; it does not overlap the operands.
-        acc: `B... x M x N`: None for matmul, and for an accumulator of zeros. It is the target, or does not overlap it.
+        destination: `B... x M x N`; it does not overlap the operands.
+        acc: `B... x M x N`: None for matmul, and for an accumulator of zeros. It is the destination or disjoint.
     """
 
     kind: str
     lhs: TensorView
     rhs: TensorView
-    target: TensorView
+    destination: TensorView
     acc: TensorView | None = None
 
 
@@ -137,7 +137,7 @@ def emit_product(
 
 
 def _product_contraction(product: BatchedProduct, epilogue: ContractionEpilogue | None) -> Contraction:
-    result = ContractionResult(product.target, product.acc, epilogue)
+    result = ContractionResult(product.destination, product.acc, epilogue)
     lhs, rhs = product.lhs.dims, product.rhs.dims
     last = len(lhs) - 1
     batch = tuple(result.free(d, lhs[d].extent, lhs=lhs[d].stride, rhs=rhs[d].stride) for d in range(last - 1))
@@ -145,7 +145,7 @@ def _product_contraction(product: BatchedProduct, epilogue: ContractionEpilogue 
         product.kind,
         OperandMemory.of(product.lhs),
         OperandMemory.of(product.rhs),
-        OperandMemory.of(product.target),
+        OperandMemory.of(product.destination),
         batch,
         (result.free(last - 1, lhs[-2].extent, lhs=lhs[-2].stride),),
         (result.free(last, rhs[-1].extent, rhs=rhs[-1].stride),),
@@ -172,21 +172,21 @@ def _with_accumulator(
 
 def _is_usable(product: BatchedProduct, acc: TensorView) -> bool:
     matrices = as_matrices(acc)
-    return acc.aliases_exactly(product.target) or (matrices is not None and matrices.type.is_row_major)
+    return acc.aliases_exactly(product.destination) or (matrices is not None and matrices.type.is_row_major)
 
 
 def _is_matmul(product: BatchedProduct) -> bool:
     """Whether a product added to zeros equals `matmul`: signedness does not matter if no element is extended."""
-    elements = {view.element for view in (product.lhs, product.rhs, product.target)}
-    return product.kind == "smma" or len(elements) == 1 or isinstance(product.target.element, FloatType)
+    elements = {view.element for view in (product.lhs, product.rhs, product.destination)}
+    return product.kind == "smma" or len(elements) == 1 or isinstance(product.destination.element, FloatType)
 
 
 def _new_accumulator(context: EmitContext, product: BatchedProduct, epilogue: ContractionEpilogue | None) -> TensorView:
-    """Memory for the accumulator: the target, unless the epilogue reads it or changes its element type."""
-    target = product.target
-    if epilogue is None or (epilogue.may_use_target and epilogue.element == target.element):
-        return target
-    type_ = TensorType.dense(epilogue.element, [dim.extent for dim in target.dims])
+    """Memory for the accumulator: the destination, unless the epilogue reads it or changes its element type."""
+    destination = product.destination
+    if epilogue is None or (epilogue.may_use_destination and epilogue.element == destination.element):
+        return destination
+    type_ = TensorType.dense(epilogue.element, [dim.extent for dim in destination.dims])
     return TensorView.of(context.allocate(type_.element, type_.count, "acc"), type_)
 
 
@@ -194,51 +194,51 @@ def lower_matmul(
     context: RuleContext,
     b: TensorBuilder,
     op: TensorOp,
-    target: TensorView,
+    destination: TensorView,
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write `target = L(lhs) @ L(rhs)`."""
     lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
-    emit_product(context, b, op, BatchedProduct("matmul", lhs, rhs, target), epilogue)
+    emit_product(context, b, op, BatchedProduct("matmul", lhs, rhs, destination), epilogue)
 
 
 def lower_mma(
     context: RuleContext,
     b: TensorBuilder,
     op: TensorOp,
-    target: TensorView,
+    destination: TensorView,
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write `target = L(acc) + L(lhs) @ L(rhs)`."""
     acc, lhs, rhs = context.memory.operands(op)
     assert lhs is not None
     assert rhs is not None
-    emit_product(context, b, op, BatchedProduct(op.intrinsic.name, lhs, rhs, target, acc), epilogue)
+    emit_product(context, b, op, BatchedProduct(op.intrinsic.name, lhs, rhs, destination, acc), epilogue)
 
 
 def lower_contract(
     context: RuleContext,
     b: TensorBuilder,
     op: TensorOp,
-    target: TensorView,
+    destination: TensorView,
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
-    """Write the contraction of two tensors to `target`."""
+    """Write the contraction of two tensors to `destination`."""
     lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
     emit_contraction(
-        context, b, op, contraction_of(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue
+        context, b, op, contraction_of(lhs, rhs, op.dims, ContractionResult(destination, None, epilogue)), epilogue
     )
 
 
 def lower_accumulated(
-    context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView, acc: TensorView
+    context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView, acc: TensorView
 ) -> None:
-    """Write `acc` plus the product `op`, a `matmul` or `contract` of floats, to `target`: the sums start from `acc`."""
+    """Write `acc` plus `op`, a `matmul` or `contract` of floats, to `destination`; the sums start from `acc`."""
     lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
     if op.intrinsic.name == "matmul":
-        emit_product(context, b, op, BatchedProduct("smma", lhs, rhs, target, acc))
+        emit_product(context, b, op, BatchedProduct("smma", lhs, rhs, destination, acc))
     else:
-        emit_contraction(context, b, op, contraction_of(lhs, rhs, op.dims, ContractionResult(target, acc)))
+        emit_contraction(context, b, op, contraction_of(lhs, rhs, op.dims, ContractionResult(destination, acc)))
 
 
 class ProductRule(Protocol):
@@ -249,10 +249,10 @@ class ProductRule(Protocol):
         context: RuleContext,
         b: TensorBuilder,
         op: TensorOp,
-        target: TensorView,
+        destination: TensorView,
         epilogue: ContractionEpilogue | None = None,
     ) -> None:
-        """Write the result of an operation to `target`."""
+        """Write the result of an operation to `destination`."""
         ...
 
 
@@ -260,14 +260,14 @@ def lower_convolution(
     context: RuleContext,
     b: TensorBuilder,
     op: TensorOp,
-    target: TensorView,
+    destination: TensorView,
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
-    """Write the cross-correlation of two tensors to `target`."""
+    """Write the cross-correlation of two tensors to `destination`."""
     padding = padded_source(context.memory, op.tensors[0])
     x, w = (context.memory.view(tensor) for tensor in op.tensors)
     windows = Windows.of(len(x.dims), op.dims)
-    result = ContractionResult(target, None, epilogue)
+    result = ContractionResult(destination, None, epilogue)
     if padding is not None and padding.is_spread:
         dilated = TransposedConvolution.of_padded(padding, w, windows, result)
         choice = choose_phases(context.target, dilated)
