@@ -136,7 +136,7 @@ class _InnerBlock:
 
     @classmethod
     def of(cls, walks: list[LoopDim], operands: int, *, reduces: bool) -> _InnerBlock:
-        """The dense dimension of the destination (or the reduced one) as columns; rows such that loads can read leaves."""
+        """The dense dimension of the destination, or the reduced one, as columns; rows that loads can read."""
         one = LoopDim(1, (0,) * operands)
         cols = walks[-1] if reduces else next((w for w in reversed(walks) if w[1][0] == 1), None)
         others = [w for w in walks if w is not cols]
