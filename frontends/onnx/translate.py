@@ -217,7 +217,7 @@ def _check_outputs(nodes: Sequence[OnnxNode]) -> None:
             computed.add(name)
 
 
-def _called(entry: Operator, t: ModelTranslation, node: OnnxNode, operands: Sequence[Tensor | None]) -> Any:
+def _called(entry: Operator, translation: ModelTranslation, node: OnnxNode, operands: Sequence[Tensor | None]) -> Any:
     """What an operator's function returns."""
     present = operands[: entry.required]
     if len(present) < entry.required or any(x is None for x in present):
@@ -226,7 +226,7 @@ def _called(entry: Operator, t: ModelTranslation, node: OnnxNode, operands: Sequ
         raise node.error(f"has {len(operands)} inputs, of which at most {entry.most} are supported")
     if any(isinstance(x, TensorSequence) for x in operands) and not entry.takes_sequences:
         raise node.error("an operand is a sequence of tensors instead of a tensor")
-    return entry.translate(t, node, *operands)
+    return entry.translate(translation, node, *operands)
 
 
 def _shown(x: Tensor | None) -> str:

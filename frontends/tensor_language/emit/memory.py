@@ -290,15 +290,15 @@ def _added(step: int | None, lane: int, stride: Value) -> int | None:
     return step + lane * stride.value if isinstance(stride, ConstInt) else None
 
 
-def _load(e: Emitter, where: ElementAddresses, type_: ScalarType) -> Value:
+def _load(e: Emitter, addresses: ElementAddresses, type_: ScalarType) -> Value:
     memory, align = memory_type(type_), type_.part.size
-    if isinstance(where.address.type, VectorType):
-        return gather(e, memory, where.address, align, e.mask)
-    if where.step == 0:
-        return e.b.load(memory, where.address, align)
-    if where.step != 1:
-        return gather(e, memory, _lane_addresses(e, where, memory), align, e.mask)
-    loaded = masked_load(e, VectorType(e.lanes, memory), where.address, align, e.mask)
+    if isinstance(addresses.address.type, VectorType):
+        return gather(e, memory, addresses.address, align, e.mask)
+    if addresses.step == 0:
+        return e.b.load(memory, addresses.address, align)
+    if addresses.step != 1:
+        return gather(e, memory, _lane_addresses(e, addresses, memory), align, e.mask)
+    loaded = masked_load(e, VectorType(e.lanes, memory), addresses.address, align, e.mask)
     return loaded if e.mask is None else _frozen(e, loaded)
 
 
@@ -311,18 +311,18 @@ def _frozen(e: Emitter, loaded: Value) -> Value:
     return e.b.value("freeze", loaded.type, [loaded], f"freeze {loaded.typed}")
 
 
-def _store(e: Emitter, value: Value, where: ElementAddresses, type_: ScalarType) -> None:
+def _store(e: Emitter, value: Value, addresses: ElementAddresses, type_: ScalarType) -> None:
     align = type_.part.size
-    if isinstance(where.address.type, VectorType):
-        scatter(e, value, where.address, align, e.mask)
-    elif where.step == 0 and e.item is not None:
-        threads.once(e, [], lambda: _stored(e, value, where.address, align))
-    elif where.step == 0:
-        e.b.store(value, where.address, align)
-    elif where.step == 1:
-        masked_store(e, value, where.address, align, e.mask)
+    if isinstance(addresses.address.type, VectorType):
+        scatter(e, value, addresses.address, align, e.mask)
+    elif addresses.step == 0 and e.item is not None:
+        threads.once(e, [], lambda: _stored(e, value, addresses.address, align))
+    elif addresses.step == 0:
+        e.b.store(value, addresses.address, align)
+    elif addresses.step == 1:
+        masked_store(e, value, addresses.address, align, e.mask)
     else:
-        scatter(e, value, _lane_addresses(e, where, memory_type(type_)), align, e.mask)
+        scatter(e, value, _lane_addresses(e, addresses, memory_type(type_)), align, e.mask)
 
 
 def _stored(e: Emitter, value: Value, address: Value, align: int) -> Sequence[Value]:
@@ -330,11 +330,11 @@ def _stored(e: Emitter, value: Value, address: Value, align: int) -> Sequence[Va
     return ()
 
 
-def _lane_addresses(e: Emitter, where: ElementAddresses, element: Type) -> Value:
+def _lane_addresses(e: Emitter, addresses: ElementAddresses, element: Type) -> Value:
     """The address of each lane."""
-    assert where.step is not None
-    offsets = const_ints(I64, [lane * where.step for lane in range(e.lanes)])
-    return unbounded_gep(e, element, where.address, offsets)
+    assert addresses.step is not None
+    offsets = const_ints(I64, [lane * addresses.step for lane in range(e.lanes)])
+    return unbounded_gep(e, element, addresses.address, offsets)
 
 
 def _member_extent(e: Emitter, array: Value | None, position: Number, known: int | None) -> Value:

@@ -66,11 +66,15 @@ def parse(source: Source) -> Program:
     return converted
 
 
-def _converted(f: Function, b: Converter) -> Function:
+def _converted(f: Function, converter: Converter) -> Function:
     """A function in version 2, with attributes for groups without sizes and wide factors."""
-    body = b.region(f.body, *((p.name, p.type.type) for p in f.parameters))
+    body = converter.region(f.body, *((p.name, p.type.type) for p in f.parameters))
     has_groups = any(isinstance(p.type.type, GroupType) for p in f.parameters)
-    more = [name for name, is_set in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, b.has_wide_factors)) if is_set]
+    more = [
+        name
+        for name, is_set in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, converter.has_wide_factors))
+        if is_set
+    ]
     attributes = f.attributes
     if more:
         entries = [NamedAttribute(name, quoted=True, value=Attribute(True)) for name in more]

@@ -111,14 +111,16 @@ def blas(c: Cursor) -> Conversion:
     output = name(c, "the memref that is updated")
     types = types_after_colon(c, scalar_type, *[memref_type] * len(inputs), scalar_type, memref_type)
 
-    def convert(b: Converter) -> Instruction:
+    def convert(converter: Converter) -> Instruction:
         alpha_type, *input_types, beta_type, output_type = types
-        alpha_ = b.operand(alpha, alpha_type)
-        elements = [b.memref(memref, type_).element for memref, type_ in zip(inputs, input_types, strict=True)]
-        beta_ = b.operand(beta, beta_type)
-        is_global = b.memref(output, output_type).address_space == "global"
+        alpha_ = converter.operand(alpha, alpha_type)
+        elements = [converter.memref(memref, type_).element for memref, type_ in zip(inputs, input_types, strict=True)]
+        beta_ = converter.operand(beta, beta_type)
+        is_global = converter.memref(output, output_type).address_space == "global"
         is_exact = isinstance(beta, ConstantOperand) and beta.value in {0, 1}
-        b.has_wide_factors |= _is_wide(alpha_type, elements) or (atomic is not None and is_global and not is_exact)
+        converter.has_wide_factors |= _is_wide(alpha_type, elements) or (
+            atomic is not None and is_global and not is_exact
+        )
         fields: dict[str, Any] = dict(zip("abc", (*inputs, output), strict=False))
         fields |= {m.field: word for m, word in zip(transposes, words, strict=True)}
         fields |= {"alpha": alpha_, "beta": beta_, "atomic": atomic is not None and (is_global or is_exact)}
@@ -209,11 +211,11 @@ def yield_(c: Cursor) -> Conversion:
     c.expect(":", "and the types of the values of 'yield'")
     types = c.separated(_scalar_type) if c.kind == "word" or values else ()
 
-    def convert(b: Converter) -> Instruction | None:
+    def convert(converter: Converter) -> Instruction | None:
         if len(values) == len(types):
-            return control.Yield(values=tuple(map(b.operand, values, types)))
+            return control.Yield(values=tuple(map(converter.operand, values, types)))
         got = f"{counted(len(values), 'value')} and {counted(len(types), 'type')}"
-        return b.error(f"yield takes a type for each value, got {got}")
+        return converter.error(f"yield takes a type for each value, got {got}")
 
     return convert
 
@@ -267,10 +269,10 @@ def arith(c: Cursor) -> Conversion:
         return _unary(c, op)
     lhs, rhs, type_ = _two_operands(c)
 
-    def convert(b: Converter) -> Instruction | None:
-        left, right = b.operand(lhs, type_), b.operand(rhs, type_)
+    def convert(converter: Converter) -> Instruction | None:
+        left, right = converter.operand(lhs, type_), converter.operand(rhs, type_)
         if type_.type == BOOL and op not in _ON_BITS:
-            return b.error(f"version 2 has no '{op}' of truth values; use arith.and, arith.or or arith.xor")
+            return converter.error(f"version 2 has no '{op}' of truth values; use arith.and, arith.or or arith.xor")
         own = _ON_BITS[op] if type_.type == BOOL else op
         return scalars.ArithBinary(op=own, lhs=left, rhs=right, types=(type_,))
 
@@ -281,10 +283,10 @@ def _unary(c: Cursor, op: scalars.ArithUnaryOp) -> Conversion:
     value = operand(c, "an operand")
     (type_,) = types_after_colon(c, scalar_type)
 
-    def convert(b: Converter) -> Instruction | None:
-        name_ = b.operand(value, type_)
+    def convert(converter: Converter) -> Instruction | None:
+        name_ = converter.operand(value, type_)
         if type_.type == BOOL and op == "neg":
-            return b.error("version 2 has no 'neg' of truth values; use arith.not")
+            return converter.error("version 2 has no 'neg' of truth values; use arith.not")
         return scalars.ArithUnary(op=op, operand=name_, types=(type_,))
 
     return convert
@@ -295,17 +297,17 @@ def cmp(c: Cursor) -> Conversion:
     relation = _choice(c, tuple(_RELATIONS))
     lhs, rhs, type_ = _two_operands(c)
 
-    def convert(b: Converter) -> Instruction | None:
-        left, right = b.operand(lhs, type_), b.operand(rhs, type_)
+    def convert(converter: Converter) -> Instruction | None:
+        left, right = converter.operand(lhs, type_), converter.operand(rhs, type_)
         bool_ = (TypeRef(BOOL),)
         if type_.type != BOOL:
             return scalars.Comparison(op=_RELATIONS[relation], lhs=left, rhs=right, types=bool_)
         if relation not in {"eq", "ne"}:
-            return b.error(f"version 2 has no 'cmp.{relation}' of truth values; use cmp.eq or cmp.ne")
-        differ = scalars.ArithBinary(op="xor", lhs=left, rhs=right, types=bool_, span=b.span)
+            return converter.error(f"version 2 has no 'cmp.{relation}' of truth values; use cmp.eq or cmp.ne")
+        differ = scalars.ArithBinary(op="xor", lhs=left, rhs=right, types=bool_, span=converter.span)
         if relation == "ne":
             return differ
-        return scalars.ArithUnary(op="not", operand=b.value("differ", differ, BOOL), types=bool_)
+        return scalars.ArithUnary(op="not", operand=converter.value("differ", differ, BOOL), types=bool_)
 
     return convert
 
@@ -317,31 +319,33 @@ def cast(c: Cursor) -> Conversion:
     c.expect("->", "and the type of the result of 'cast'")
     target = type_ref(c, scalar_type)
 
-    def convert(b: Converter) -> Instruction:
-        name_ = b.operand(value, source)
+    def convert(converter: Converter) -> Instruction:
+        name_ = converter.operand(value, source)
         if BOOL not in {source.type, target.type}:
             return scalars.Cast(operand=name_, types=(target,))
         if source.type == target.type:
             return scalars.ArithBinary(op="or", lhs=name_, rhs=name_, types=(target,))
         if source.type == BOOL:
-            then, otherwise = (_yielding(b, number, target.type) for number in (1, 0))
+            then, otherwise = (_yielding(converter, number, target.type) for number in (1, 0))
             return control.If(condition=name_, then=then, otherwise=otherwise, types=(target,))
-        zero = _number(b, 0, source.type)
+        zero = _number(converter, 0, source.type)
         return scalars.Comparison(op="not_equal", lhs=name_, rhs=zero, types=(target,))
 
     return convert
 
 
-def _yielding(b: Converter, number: int, type_: Type) -> Region:
+def _yielding(converter: Converter, number: int, type_: Type) -> Region:
     """A region that only yields a number."""
-    with b.block() as written:
-        b.add(control.Yield(values=(_number(b, number, type_),), span=b.span))
-    return Region(written, b.span)
+    with converter.block() as written:
+        converter.add(control.Yield(values=(_number(converter, number, type_),), span=converter.span))
+    return Region(written, converter.span)
 
 
-def _number(b: Converter, number: int, type_: Type) -> Name:
+def _number(converter: Converter, number: int, type_: Type) -> Name:
     assert isinstance(type_, ScalarType)
-    return b.constant(ConstantOperand(float(number) if type_.kind == "float" else number, b.span), type_)
+    return converter.constant(
+        ConstantOperand(float(number) if type_.kind == "float" else number, converter.span), type_
+    )
 
 
 def _viewed(node: Instruction, source: Type) -> Instruction:
@@ -358,9 +362,9 @@ def load(c: Cursor) -> Conversion:
     indices = index_list(c)
     (type_,) = types_after_colon(c, memref_or_group_type)
 
-    def convert(b: Converter) -> Instruction:
-        viewed = b.expect(source, type_)
-        return _viewed(memory.Load(source=source, indices=tuple(map(b.index, indices))), viewed)
+    def convert(converter: Converter) -> Instruction:
+        viewed = converter.expect(source, type_)
+        return _viewed(memory.Load(source=source, indices=tuple(map(converter.index, indices))), viewed)
 
     return convert
 
@@ -373,10 +377,10 @@ def store(c: Cursor) -> Conversion:
     indices = index_list(c)
     (type_,) = types_after_colon(c, memref_type)
 
-    def convert(b: Converter) -> Instruction:
-        b.known(value)
-        b.expect(target, type_)
-        return memory.Store(value=value, target=target, indices=tuple(map(b.index, indices)))
+    def convert(converter: Converter) -> Instruction:
+        converter.known(value)
+        converter.expect(target, type_)
+        return memory.Store(value=value, target=target, indices=tuple(map(converter.index, indices)))
 
     return convert
 
@@ -399,12 +403,12 @@ def fuse(c: Cursor) -> Conversion:
     c.expect("]", "after the modes of 'fuse'")
     (type_,) = types_after_colon(c, memref_type)
 
-    def convert(b: Converter) -> Instruction | None:
-        source = b.memref(memref, type_)
+    def convert(converter: Converter) -> Instruction | None:
+        source = converter.memref(memref, type_)
         if 0 <= first < last < source.order:
             return _viewed(memory.Fuse(operand=memref, first=first, last=last), source)
         limit = f"below {source.order} for {spell(source)}"
-        return b.error(f"fuse takes two modes in order, {limit}, got {first} and {last}")
+        return converter.error(f"fuse takes two modes in order, {limit}, got {first} and {last}")
 
     return convert
 
@@ -446,34 +450,36 @@ def subview(c: Cursor) -> Conversion:
     written = list_of(c, _read_slice, "]")
     (type_,) = types_after_colon(c, memref_type)
 
-    def convert(b: Converter) -> Instruction | None:
-        source = b.memref(memref, type_)
+    def convert(converter: Converter) -> Instruction | None:
+        source = converter.memref(memref, type_)
         if len(written) != source.order:
             expected = f"{source.order} for {spell(source)}"
-            return b.error(f"subview takes a slice for each mode, {expected}, got {len(written)}")
-        slices = tuple(_slice(b, memref, mode, source.shape[mode], s) for mode, s in enumerate(written))
+            return converter.error(f"subview takes a slice for each mode, {expected}, got {len(written)}")
+        slices = tuple(_slice(converter, memref, mode, source.shape[mode], s) for mode, s in enumerate(written))
         return _viewed(memory.Subview(operand=memref, slices=slices), source)
 
     return convert
 
 
-def _slice(b: Converter, memref: Name, mode: int, extent: Extent, written: _Slice) -> nodes.Slice:
-    offset = _entry(b, written.offset)
+def _slice(converter: Converter, memref: Name, mode: int, extent: Extent, written: _Slice) -> nodes.Slice:
+    offset = _entry(converter, written.offset)
     if written.size is None:
         return nodes.Slice(offset, None, written.span)
     if not isinstance(written.size, _Rest):
-        entry = _entry(b, written.size)
-        size_ = _positive(b, entry, written.size.span, "the size of a slice") if isinstance(entry, int) else entry
+        entry = _entry(converter, written.size)
+        size_ = (
+            _positive(converter, entry, written.size.span, "the size of a slice") if isinstance(entry, int) else entry
+        )
         return nodes.Slice(offset, size_, written.span)
     if isinstance(offset, int) and extent is not None:
-        left = _positive(b, extent - offset, written.span, f"what is left of {extent} after {offset}")
+        left = _positive(converter, extent - offset, written.span, f"what is left of {extent} after {offset}")
         return nodes.Slice(offset, left, written.span)
-    whole = _extent(b, memref, mode, extent)
+    whole = _extent(converter, memref, mode, extent)
     if offset == 0:
         return nodes.Slice(offset, whole, written.span)
-    first = b.index(written.offset)
+    first = converter.index(written.offset)
     rest = scalars.ArithBinary(op="sub", lhs=whole, rhs=first, span=written.span)
-    return nodes.Slice(offset, b.value("rest", rest, INDEX), written.span)
+    return nodes.Slice(offset, converter.value("rest", rest, INDEX), written.span)
 
 
 def _read_extent(c: Cursor) -> int | Name | _Rest:
@@ -501,62 +507,64 @@ def expand(c: Cursor) -> Conversion:
     c.expect("]", "after the sizes of 'expand'")
     (type_,) = types_after_colon(c, memref_type)
 
-    def convert(b: Converter) -> Instruction | None:
-        source = b.memref(memref, type_)
+    def convert(converter: Converter) -> Instruction | None:
+        source = converter.memref(memref, type_)
         if not 0 <= mode < source.order:
-            return b.error(f"expand takes a mode below {source.order} for {spell(source)}, got {mode}")
-        shape = _shape(b, memref, mode, source.shape[mode], written)
+            return converter.error(f"expand takes a mode below {source.order} for {spell(source)}, got {mode}")
+        shape = _shape(converter, memref, mode, source.shape[mode], written)
         return None if shape is None else _viewed(memory.Expand(operand=memref, mode=mode, shape=shape), source)
 
     return convert
 
 
 def _shape(
-    b: Converter, memref: Name, mode: int, extent: Extent, written: list[int | Name | _Rest]
+    converter: Converter, memref: Name, mode: int, extent: Extent, written: list[int | Name | _Rest]
 ) -> tuple[int | Name, ...] | None:
     """The shape of an expand, with the inferred size if there is one."""
     rests = [e for e in written if isinstance(e, _Rest)]
     if len(rests) > 1:
-        return b.error("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
-    names = [b.known(e) for e in written if isinstance(e, Name)]
+        return converter.error("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
+    names = [converter.known(e) for e in written if isinstance(e, Name)]
     known = math.prod(e for e in written if isinstance(e, int))
     if rests and known <= 0:
-        return b.error("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
+        return converter.error("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
     if rests and extent is not None and not names and extent % known:
-        return b.error(f"the mode's size {extent} is not a multiple of {known}, so '?' has no value", rests[0].span)
-    return tuple(_part(b, memref, mode, extent, known, names) if isinstance(e, _Rest) else e for e in written)
+        return converter.error(
+            f"the mode's size {extent} is not a multiple of {known}, so '?' has no value", rests[0].span
+        )
+    return tuple(_part(converter, memref, mode, extent, known, names) if isinstance(e, _Rest) else e for e in written)
 
 
-def _part(b: Converter, memref: Name, mode: int, extent: Extent, known: int, names: list[Name]) -> int | Name:
+def _part(converter: Converter, memref: Name, mode: int, extent: Extent, known: int, names: list[Name]) -> int | Name:
     """The mode's size divided by all other entries."""
     if extent is not None and not names:
         return extent // known
-    whole = _extent(b, memref, mode, extent)
-    factors = ([] if known == 1 else [b.constant(ConstantOperand(known, b.span), INDEX)]) + names
+    whole = _extent(converter, memref, mode, extent)
+    factors = ([] if known == 1 else [converter.constant(ConstantOperand(known, converter.span), INDEX)]) + names
     if not factors:
         return whole
     divisor = factors[0]
     for factor in factors[1:]:
-        product = scalars.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=b.span)
-        divisor = b.value("product", product, INDEX)
-    return b.value("part", scalars.ArithBinary(op="div", lhs=whole, rhs=divisor, span=b.span), INDEX)
+        product = scalars.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=converter.span)
+        divisor = converter.value("product", product, INDEX)
+    return converter.value("part", scalars.ArithBinary(op="div", lhs=whole, rhs=divisor, span=converter.span), INDEX)
 
 
-def _extent(b: Converter, memref: Name, mode: int, extent: Extent) -> Name:
+def _extent(converter: Converter, memref: Name, mode: int, extent: Extent) -> Name:
     """The size of a mode as a value."""
     if extent is not None:
-        return b.constant(ConstantOperand(extent, b.span), INDEX)
-    return b.value("extent", memory.Size(operand=memref, mode=mode, span=b.span), INDEX)
+        return converter.constant(ConstantOperand(extent, converter.span), INDEX)
+    return converter.value("extent", memory.Size(operand=memref, mode=mode, span=converter.span), INDEX)
 
 
-def _entry(b: Converter, operand: Operand) -> int | Name:
+def _entry(converter: Converter, operand: Operand) -> int | Name:
     """An offset or a size: version 2 has integers there, too."""
-    return b.known(operand) if isinstance(operand, Name) else int(operand.value)
+    return converter.known(operand) if isinstance(operand, Name) else int(operand.value)
 
 
-def _positive(b: Converter, number: int, span: Span | None, what: str) -> int:
+def _positive(converter: Converter, number: int, span: Span | None, what: str) -> int:
     if number <= 0:
-        b.error(f"{what} must be positive, got {number}", span)
+        converter.error(f"{what} must be positive, got {number}", span)
     return max(number, 1)
 
 

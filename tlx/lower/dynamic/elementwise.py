@@ -296,8 +296,8 @@ class FunctionRows:
             b.branch(end)
             b.at_end(end)
 
-    def _block(self, to: Value, source: Value) -> None:
+    def _block(self, destination: Value, source: Value) -> None:
         b = self.b
         type_ = TensorType.dense(self.element, (BLOCK,))
         token = b.tensor_load(source, type_)
-        b.tensor_store(to, b.typeinfo(b.unary(self.name, token, type_), type_))
+        b.tensor_store(destination, b.typeinfo(b.unary(self.name, token, type_), type_))

@@ -95,14 +95,14 @@ class PackSource:
 
 
 def emit_pack(
-    b: TensorBuilder, to: Value, source: PackSource, element: IntType, sizes: Sequence[int], unit: PackUnit
+    b: TensorBuilder, destination: Value, source: PackSource, element: IntType, sizes: Sequence[int], unit: PackUnit
 ) -> None:
     """Write all blocks of a matrix to memory."""
     depth = round_up(b, source.k, BLOCK_DEPTHS[-1])
     for p_segment in split_into_blocks(b, source.p, sizes):
         with each_block(b, p_segment, source.p, "p") as (p0, p_valid):
             row = b.gep(element, source.pointer, b.mul(p0, source.p_step, "offset"), "from")
-            panel = b.gep(element, to, b.mul(p0, depth, "offset"), "to")
+            panel = b.gep(element, destination, b.mul(p0, depth, "offset"), "to")
             for k_segment in split_into_blocks(b, source.k, BLOCK_DEPTHS):
                 with each_block(b, k_segment, source.k, "k") as (k0, k_valid):
                     start = b.gep(element, row, b.mul(k0, source.k_step, "offset"), "from")
@@ -121,14 +121,14 @@ class _PackSide:
 
 
 def _emit_block(
-    b: TensorBuilder, to: Value, source: Value, element: IntType, outer: _PackSide, inner: _PackSide
+    b: TensorBuilder, destination: Value, source: Value, element: IntType, outer: _PackSide, inner: _PackSide
 ) -> None:
     """Write the rows of a block: data is copied, the rest is zero."""
     size = bytes_of(element)
     if not (outer.segment.is_full and inner.segment.is_full):
-        b.memset(to, 0, outer.segment.size * inner.segment.size * size)
+        b.memset(destination, 0, outer.segment.size * inner.segment.size * size)
     with b.loop(0, outer.valid, name="row") as loop:
-        row = b.gep(element, to, b.mul(loop.index, inner.segment.size, "offset"), "to")
+        row = b.gep(element, destination, b.mul(loop.index, inner.segment.size, "offset"), "to")
         start = b.gep(element, source, b.mul(loop.index, outer.step, "offset"), "from")
         copy_row(b, element, (row, i64(1)), (start, inner.step), inner.valid)
 
@@ -294,12 +294,12 @@ class _ProductBuilder:
             to_block = (inner, outer, step) if name == "acc" else (outer, inner, i64(1))
             self._row(*to_block, edge.n_valid, into_block=name == "acc")
 
-    def _row(self, to: Value, source: Value, step: Value, count: Value, *, into_block: bool) -> None:
+    def _row(self, destination: Value, source: Value, step: Value, count: Value, *, into_block: bool) -> None:
         b = self.b
         types = (self.shape.c, self.shape.block_type) if into_block else (self.shape.block_type, self.shape.c)
         if types[0] == types[1]:
             bits = IntType(8 * bytes_of(types[0]))
-            copy_row(b, bits, (b.retype(to, bits), i64(1)), (b.retype(source, bits), step), count)
+            copy_row(b, bits, (b.retype(destination, bits), i64(1)), (b.retype(source, bits), step), count)
             return
         with b.loop(0, count, name="j") as loop:
             value = b.load(types[0], b.gep(types[0], source, b.mul(loop.index, step, "offset")), bytes_of(types[0]))
@@ -308,7 +308,7 @@ class _ProductBuilder:
                 value = emit_scalar_truncation(b, value, types[1])
             else:
                 value = b.cast(conversion, value, types[1])
-            b.store(value, b.gep(types[1], to, loop.index), bytes_of(types[1]))
+            b.store(value, b.gep(types[1], destination, loop.index), bytes_of(types[1]))
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def copy_strided(
     helpers: HelperFunctions,
     b: Builder,
     element: Type,
-    to: tuple[Value, Sequence[Value]],
+    destination: tuple[Value, Sequence[Value]],
     source: tuple[Value, Sequence[StridedDim[Value]]],
 ) -> None:
     """Copy an array.
@@ -119,14 +119,14 @@ def copy_strided(
         helpers: The module's helpers.
         b: The builder.
         element: Type of the elements.
-        to: Pointer, and stride of each dimension.
+        destination: Pointer, and stride of each dimension.
         source: Pointer, and extent and stride of each dimension.
     """
     bits = IntType(8 * bytes_of(element))
     rank = len(source[1])
     names = [f"{letter}{k}" for letter in "etf" for k in range(rank)]
     parameters = [("to", NoAliasPointer(bits)), ("from", NoAliasPointer(bits)), *i64_parameters(*names)]
-    args = [to[0], source[0], *(d.extent for d in source[1]), *to[1], *(d.stride for d in source[1])]
+    args = [destination[0], source[0], *(d.extent for d in source[1]), *destination[1], *(d.stride for d in source[1])]
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
         _build_copy(inner, p, rank, bits)
@@ -145,22 +145,22 @@ def _build_copy(b: TensorBuilder, p: dict[str, Local], rank: int, element: IntTy
 
 
 def copy_row(
-    b: TensorBuilder, element: IntType, to: tuple[Value, Value], source: tuple[Value, Value], count: Value
+    b: TensorBuilder, element: IntType, destination: tuple[Value, Value], source: tuple[Value, Value], count: Value
 ) -> None:
     """Copy elements: by memcpy if both steps are 1."""
     size = bytes_of(element)
-    both = b.binary("and", b.icmp("eq", to[1], 1), b.icmp("eq", source[1], 1), "is.dense")
+    both = b.binary("and", b.icmp("eq", destination[1], 1), b.icmp("eq", source[1], 1), "is.dense")
     piece = b.new_block("dense")
     single = b.new_block("strided", piece)
     end = b.new_block("row.end", single)
     b.branch_if(both, piece, single)
     b.at_end(piece)
-    b.memcpy(to[0], source[0], b.mul(count, size, "bytes"))
+    b.memcpy(destination[0], source[0], b.mul(count, size, "bytes"))
     b.branch(end)
     b.at_end(single)
     with b.loop(0, count, name="j") as loop:
         value = b.load(element, b.gep(element, source[0], b.mul(loop.index, source[1], "offset")), size, "element")
-        b.store(value, b.gep(element, to[0], b.mul(loop.index, to[1], "offset")), size)
+        b.store(value, b.gep(element, destination[0], b.mul(loop.index, destination[1], "offset")), size)
     b.branch(end)
     b.at_end(end)
 

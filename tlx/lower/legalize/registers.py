@@ -197,34 +197,34 @@ def zero_padded(b: Builder, register: Value, width: int) -> Value:
     return b.select(mask, wide, zero(wide.type))
 
 
-def interleaved_rows(b: Builder, rows: list[Value], permute: Permute | None = None) -> Value:
+def interleaved_rows(b: Builder, row_values: list[Value], permute: Permute | None = None) -> Value:
     """`v` equally wide registers as one: element i of row j goes to position `i * v + j`.
 
     Args:
         b: The builder.
-        rows: The registers.
+        row_values: The registers.
         permute: Permutes the elements of a 64-byte register, if the target has an instruction.
     """
-    if len(rows) == 1:
-        return rows[0]
-    if _fill_register(rows):
-        return _interleaved_by_permutation(b, rows, permute)
-    even, odd = interleaved_rows(b, rows[0::2]), interleaved_rows(b, rows[1::2])
+    if len(row_values) == 1:
+        return row_values[0]
+    if _fill_register(row_values):
+        return _interleaved_by_permutation(b, row_values, permute)
+    even, odd = interleaved_rows(b, row_values[0::2]), interleaved_rows(b, row_values[1::2])
     count = _count(even)
     if is_zeros(odd):
         return _zeros_between(b, even)
     return b.shuffle(even, odd, [i // 2 + (i % 2) * count for i in range(2 * count)])
 
 
-def _fill_register(rows: list[Value]) -> bool:
+def _fill_register(row_values: list[Value]) -> bool:
     """Whether rows, none of them zero, together fill a 64-byte register."""
-    type_ = rows[0].type
+    type_ = row_values[0].type
     assert isinstance(type_, VectorType)
     bits = bits_of(type_.element)
-    return bits * type_.count * len(rows) == _REGISTER_BITS and not any(map(is_zeros, rows))
+    return bits * type_.count * len(row_values) == _REGISTER_BITS and not any(map(is_zeros, row_values))
 
 
-def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
+def _interleaved_by_permutation(b: Builder, row_values: list[Value], permute: Permute | None) -> Value:
     """Rows interleaved by a permutation of one register, or by shuffles that LLVM merges into one.
 
     Four rows are first transposed as words, so that LLVM does not match a tree of pairs:
@@ -233,8 +233,8 @@ def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute 
         r0 r1 r2 r3 | r0 r1 r2 r3 | ...             a word of each row in every lane
         0123 0123 0123 0123 | ...                   bytes of the rows, interleaved
     """
-    count, height = _count(rows[0]), len(rows)
-    joined = _all_concatenated(b, rows)
+    count, height = _count(row_values[0]), len(row_values)
+    joined = _all_concatenated(b, row_values)
     mask = [j * count + i for i in range(count) for j in range(height)]
     if permute is not None:
         return permute(joined, mask)
@@ -250,12 +250,12 @@ def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute 
     )
 
 
-def _all_concatenated(b: Builder, rows: list[Value]) -> Value:
+def _all_concatenated(b: Builder, row_values: list[Value]) -> Value:
     """Equally wide registers, concatenated."""
-    if len(rows) == 1:
-        return rows[0]
-    half = len(rows) // 2
-    first, second = _all_concatenated(b, rows[:half]), _all_concatenated(b, rows[half:])
+    if len(row_values) == 1:
+        return row_values[0]
+    half = len(row_values) // 2
+    first, second = _all_concatenated(b, row_values[:half]), _all_concatenated(b, row_values[half:])
     return b.shuffle(first, second, range(2 * _count(first)))
 
 
@@ -406,7 +406,7 @@ def transposed(b: Builder, tile: Registers, target: Target) -> Registers:
     return with_lanes(b, Registers(tile.element, tile.cols, tile.rows, block, regs), tile.lanes)
 
 
-def _columns(b: Builder, rows: list[Value], count: int, target: Target) -> list[Value]:
+def _columns(b: Builder, row_values: list[Value], count: int, target: Target) -> list[Value]:
     """The `count` columns of equally wide rows, each as a register of `len(rows)` lanes.
 
     Rows are interleaved in each 16-byte lane, then the lanes are: a machine with wider registers does both without
@@ -416,16 +416,16 @@ def _columns(b: Builder, rows: list[Value], count: int, target: Target) -> list[
     Rows of zeros at the end (padding) are not shuffled; zeros are inserted into the result. A row without a partner is
     interleaved with itself: with undefined lanes, LLVM 22 creates an extension that it cannot select.
     """
-    present = max((i for i, r in enumerate(rows) if not is_zeros(r)), default=0) + 1
-    if present < len(rows):
-        columns = _columns(b, rows[:present], count, target)
-        return [zero_padded(b, c, len(rows)) for c in columns]
-    height, block = len(rows), next_power_of_two(len(rows))
+    present = max((i for i, r in enumerate(row_values) if not is_zeros(r)), default=0) + 1
+    if present < len(row_values):
+        columns = _columns(b, row_values[:present], count, target)
+        return [zero_padded(b, c, len(row_values)) for c in columns]
+    height, block = len(row_values), next_power_of_two(len(row_values))
     width = max(block, next_power_of_two(count))
-    lane = lane_elements(_element(rows[0]))
+    lane = lane_elements(_element(row_values[0]))
     lane = lane if 1 < lane < width else width
     size = min(block, lane)
-    padded = [resized(b, row, width) for row in rows]
+    padded = [resized(b, row, width) for row in row_values]
     padded += padded[-1:] * (-height % size)
     groups = [interleaved_in_lanes(b, padded[i : i + size], lane) for i in range(0, len(padded), size)]
     if len(groups) > 1 and count > width - lane:

@@ -70,25 +70,25 @@ def can_interleave_within_lanes(count: int, bits: int, width: int, run: int, vec
     return count * bits == vector_bits and run * width * bits == _LANE_BITS and width in (2, 4)
 
 
-def interleaved_registers(b: Builder, rows: list[Value], vector_bits: int) -> list[Value]:
+def interleaved_registers(b: Builder, row_values: list[Value], vector_bits: int) -> list[Value]:
     """Rows of at most a register each, interleaved: each register has all rows of some columns."""
-    type_ = rows[0].type
+    type_ = row_values[0].type
     assert isinstance(type_, VectorType)
-    bits, width = bits_of(type_.element), len(rows)
+    bits, width = bits_of(type_.element), len(row_values)
     full = vector_bits // bits
-    wide = rows if type_.count == full else [resized(b, row, full) for row in rows]
+    wide = row_values if type_.count == full else [resized(b, row, full) for row in row_values]
     mixed = interleaved_within_lanes(b, wide, bits, vector_bits)
     ordered = _lanes_in_order(b, mixed, vector_bits // _LANE_BITS, _LANE_BITS // bits)
     return ordered[: type_.count * width // full]
 
 
-def interleaved_within_lanes(b: Builder, rows: list[Value], bits: int, vector_bits: int) -> list[Value]:
+def interleaved_within_lanes(b: Builder, row_values: list[Value], bits: int, vector_bits: int) -> list[Value]:
     """Rows interleaved within lanes: the lower halves of lanes, then the upper ones, of pairs of pairs."""
-    if len(rows) == 1:
-        return rows
+    if len(row_values) == 1:
+        return row_values
     halves = (
-        interleaved_within_lanes(b, rows[0::2], bits, vector_bits),
-        interleaved_within_lanes(b, rows[1::2], bits, vector_bits),
+        interleaved_within_lanes(b, row_values[0::2], bits, vector_bits),
+        interleaved_within_lanes(b, row_values[1::2], bits, vector_bits),
     )
     interleaved: list[Value] = []
     for even, odd in zip(*halves, strict=True):

@@ -157,7 +157,7 @@ class _Replacements:
 def _shuffle(module: Module, function: Function, instruction: Instruction) -> None:
     """Rewrite a shuffle as a broadcast, a transpose or a `select`; other shuffles are not changed."""
     shuffle = VectorShuffle.of(instruction)
-    lanes, result = shuffle.lanes[shuffle.known], instruction.value
+    lanes, result = shuffle.mask[shuffle.defined], instruction.value
     if not len(lanes):
         _replace(_builder_at(module, function, instruction), instruction, Keyword(result.type, "undef"))
     elif (lanes == lanes[0]).all():
@@ -179,24 +179,24 @@ def _shuffle(module: Module, function: Function, instruction: Instruction) -> No
 def _first(b: TensorBuilder, shuffle: VectorShuffle) -> Value:
     """The element that a shuffle repeats."""
     (operand,) = shuffle.operands
-    return _element(b, operand, const_int(I64, int(shuffle.lanes[shuffle.known][0])))
+    return _element(b, operand, const_int(I64, int(shuffle.mask[shuffle.defined][0])))
 
 
 def _is_identity(shuffle: VectorShuffle) -> bool:
-    return bool(((shuffle.lanes == np.arange(len(shuffle.lanes))) | ~shuffle.known).all())
+    return bool(((shuffle.mask == np.arange(len(shuffle.mask))) | ~shuffle.defined).all())
 
 
 def _is_choice(shuffle: VectorShuffle) -> bool:
     """Whether each element is in the same lane of one of two vectors."""
-    count = len(shuffle.lanes)
-    stays = bool((shuffle.lanes % count == np.arange(count))[shuffle.known].all())
+    count = len(shuffle.mask)
+    stays = bool((shuffle.mask % count == np.arange(count))[shuffle.defined].all())
     return stays and [vector_width(operand) for operand in shuffle.operands] == [count, count]
 
 
 def _select_elements(b: TensorBuilder, instruction: Instruction, shuffle: VectorShuffle) -> None:
     """Rewrite a shuffle as a `select` with a constant condition."""
-    count = len(shuffle.lanes)
-    condition = const_vector([ConstInt(I1, int(lane < count)) for lane in shuffle.lanes.tolist()])
+    count = len(shuffle.mask)
+    condition = const_vector([ConstInt(I1, int(lane < count)) for lane in shuffle.mask.tolist()])
     one, other = shuffle.operands
     _replace(b, instruction, b.select(condition, one, other))
 

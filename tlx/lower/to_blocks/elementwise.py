@@ -38,8 +38,8 @@ def elementwise_grid_kernel(
     """Add the kernel of an expression."""
     leaves, scalars = problem.value.parameters()
     problem = as_long_row(problem)
-    value, to = problem.value, problem.destination
-    columns = vector_columns(value.cols, to.element) if to.is_row_major else 1
+    value, destination = problem.value, problem.destination
+    columns = vector_columns(value.cols, destination.element) if destination.is_row_major else 1
     per_row = value.cols // columns
     count = value.rows * per_row
     per_block = min(grid.block_threads * _VECTORS_PER_THREAD, -(-count // grid.block_threads) * grid.block_threads)
@@ -47,7 +47,7 @@ def elementwise_grid_kernel(
         module,
         grid,
         name,
-        [to.element, *leaves.values()],
+        [destination.element, *leaves.values()],
         list(scalars.values()),
         iterations,
         -(-count // per_block),
@@ -60,8 +60,8 @@ def elementwise_grid_kernel(
         with b.if_block(b.icmp("ult", number, const_int(I32, count)), "in.range"):
             row, vector = kernel.divided(number, per_row)
             place = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
-            address = tile_address(b, to, kernel.pointers[0], place)
-            store_tile_vector(b, to, address, place, emitter.result(place))
+            address = tile_address(b, destination, kernel.pointers[0], place)
+            store_tile_vector(b, destination, address, place, emitter.result(place))
     return kernel.finish(grid.block_threads, 0)
 
 
@@ -132,13 +132,14 @@ class Transposition:
         column = b.mul(b.add(b.mul(part_column, self.across), lane_column), self.columns)
         inside = b.binary("and", b.icmp("ult", row, self.source.rows), b.icmp("ult", column, self.source.cols))
         with b.if_block(inside, "in.matrix"):
-            at = b.gep(element, source, b.mul(as_index(b, column), self.source.pitch))
-            at = b.gep(element, at, as_index(b, row))
-            to = b.gep(element, destination, b.mul(as_index(b, row), self.destination.pitch))
-            to = b.gep(element, to, as_index(b, column))
+            source_address = b.gep(element, source, b.mul(as_index(b, column), self.source.pitch))
+            source_address = b.gep(element, source_address, as_index(b, row))
+            destination_address = b.gep(element, destination, b.mul(as_index(b, row), self.destination.pitch))
+            destination_address = b.gep(element, destination_address, as_index(b, column))
             read, written, size = _vector(element, self.rows), _vector(element, self.columns), bytes_of(element)
             loaded = [
-                b.load(read, b.gep(element, at, k * self.source.pitch), self.rows * size) for k in range(self.columns)
+                b.load(read, b.gep(element, source_address, k * self.source.pitch), self.rows * size)
+                for k in range(self.columns)
             ]
             for i in range(self.rows):
                 values = [value if self.rows == 1 else b.extract_element(value, i) for value in loaded]
@@ -146,7 +147,7 @@ class Transposition:
                 for k in range(self.columns if self.columns > 1 else 0):
                     line = b.insert_element(line, values[k], k)
                 assert line.type == written
-                b.store(line, b.gep(element, to, i * self.destination.pitch), self.columns * size)
+                b.store(line, b.gep(element, destination_address, i * self.destination.pitch), self.columns * size)
 
 
 def blocks_of(transposition: Transposition, grid: GridUnit) -> int:
@@ -156,12 +157,12 @@ def blocks_of(transposition: Transposition, grid: GridUnit) -> int:
 
 def copy_grid_kernel(module: Module, grid: GridUnit, problem: Copy, iterations: Iterations, name: str) -> GridFacts:
     """Add the kernel of a copy."""
-    source, to = problem.source, problem.destination
+    source, destination = problem.source, problem.destination
     alignments = iterations.alignments[1], iterations.alignments[0]
-    transposition = Transposition.of(source, to, alignments, grid.warp_threads)
+    transposition = Transposition.of(source, destination, alignments, grid.warp_threads)
     if transposition is None:
         return elementwise_grid_kernel(module, grid, _as_expression(problem), iterations, name)
-    pointers = [to.element, source.element]
+    pointers = [destination.element, source.element]
     kernel = GridKernel(module, grid, name, pointers, [], iterations, blocks_of(transposition, grid))
     transposition.emit(kernel, kernel.pointers[1], kernel.pointers[0])
     return kernel.finish(grid.block_threads, 0)

@@ -40,16 +40,16 @@ def is_memory_call(instruction: Instruction) -> bool:
 
 def match_memory_call(call: Instruction) -> Match:
     """A call that copies or fills memory, as a tree on bytes."""
-    to, source, size, *_ = call.args
+    destination, source, size, *_ = call.args
     if not isinstance(size, ConstInt):
         raise host_error("a copy whose size is known only at run time", call, "copy a constant number of bytes")
     view = _bytes(size.value)
     if isinstance(source.type, PointerType):
-        return Match(call, Copy(view, view), [(to, view), (source, view)], [], [])
+        return Match(call, Copy(view, view), [(destination, view), (source, view)], [], [])
     if not isinstance(source, Constant):
         raise host_error("filling memory with a number known only at run time", call, "fill it with a constant")
     value = Expression(1, size.value, (SplatLeaf(I8, source),))
-    return Match(call, Elementwise(view, value), [(to, view)], [], [])
+    return Match(call, Elementwise(view, value), [(destination, view)], [], [])
 
 
 class PlainStores:
@@ -105,13 +105,13 @@ class PlainStores:
         problem = Elementwise(view, Expression(1, 1, tuple(reader.nodes)))
         return Match(store, problem, [(pointer, view), *reader.places], reader.scalars, reader.consumed)
 
-    def _check_overlap(self, store: Instruction, to: Value, source: Value) -> None:
+    def _check_overlap(self, store: Instruction, destination: Value, source: Value) -> None:
         """Check that threads do not read what others of the same copy have written already."""
         size = bytes_of(store.operands[0].type)
         is_by_one_thread = vector_columns(size, I8) == size
-        if is_by_one_thread or str(to) == str(source):
+        if is_by_one_thread or str(destination) == str(source):
             return
-        if not self._aliases.disjoint(MemoryLocation(to, size), MemoryLocation(source, size)):
+        if not self._aliases.disjoint(MemoryLocation(destination, size), MemoryLocation(source, size)):
             what = "a copy between parts of memory that may overlap, which threads read and write in any order"
             raise LoweringError(f"{what}: mark the pointers 'noalias', or copy through a temporary", store.span)
 

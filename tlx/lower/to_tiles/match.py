@@ -393,21 +393,23 @@ def match_store(snapshot: FunctionSnapshot, op: TensorOp) -> Match:
     return Match(op.instruction, Elementwise(out, tree.value), pointers, tree.scalars, tree.instructions)
 
 
-def _transposed_store(snapshot: FunctionSnapshot, op: TensorOp, source: Tensor, to: tuple[Value, MatrixView]) -> Match:
+def _transposed_store(
+    snapshot: FunctionSnapshot, op: TensorOp, source: Tensor, destination: tuple[Value, MatrixView]
+) -> Match:
     """Match a stored transpose: of a block in memory, or of a product with its epilogue (C is column-major then)."""
     if source.kind == "load":
-        return _copy(op, source, to)
+        return _copy(op, source, destination)
     tree = TreeReader(snapshot, op, source).read()
-    if tree.product is None or bits_of(to[1].element) > bits_of(scalar_of(tree.product.instruction.type)):
+    if tree.product is None or bits_of(destination[1].element) > bits_of(scalar_of(tree.product.instruction.type)):
         raise unlowered_operation(op)
-    return _gemm(snapshot, op, tree, to)
+    return _gemm(snapshot, op, tree, destination)
 
 
 def _gemm(
     snapshot: FunctionSnapshot,
     store: TensorOp,
     tree: StoreTree,
-    to: tuple[Value, MatrixView],
+    destination: tuple[Value, MatrixView],
     reduction: tuple[str, int] | None = None,
 ) -> Match:
     assert tree.product is not None
@@ -424,13 +426,23 @@ def _gemm(
     lhs, rhs = _formats(snapshot, op) if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
     gemm = Gemm(
-        a[1], b[1], to[1], acc[0][1] if acc else None, lhs, rhs, epilogue, reduction, term_offsets(snapshot, chain)
+        a[1],
+        b[1],
+        destination[1],
+        acc[0][1] if acc else None,
+        lhs,
+        rhs,
+        epilogue,
+        reduction,
+        term_offsets(snapshot, chain),
     )
-    pointers = [to, a, b, *acc, *tree.pointers]
+    pointers = [destination, a, b, *acc, *tree.pointers]
     return Match(store.instruction, gemm, pointers, tree.scalars, tree.instructions)
 
 
-def _reduction(snapshot: FunctionSnapshot, store: TensorOp, op: TensorOp, to: tuple[Value, MatrixView]) -> Match:
+def _reduction(
+    snapshot: FunctionSnapshot, store: TensorOp, op: TensorOp, destination: tuple[Value, MatrixView]
+) -> Match:
     """Match a reduction along one axis; along an axis of extent 1 it is a copy."""
     source = op.tensors[0]
     window = op.dims[0]
@@ -439,19 +451,21 @@ def _reduction(snapshot: FunctionSnapshot, store: TensorOp, op: TensorOp, to: tu
     if len(axes) > 1 or not whole or not source.type.is_row_major:
         raise unlowered_operation(op)
     tree = TreeReader(snapshot, store, source).read()
-    pointers = [to, *tree.pointers]
+    pointers = [destination, *tree.pointers]
     operation = op.intrinsic.name.removeprefix("reduce.")
     if tree.product is not None:
-        return _gemm(snapshot, store, tree, to, (operation, axes[0]) if axes else None)
+        return _gemm(snapshot, store, tree, destination, (operation, axes[0]) if axes else None)
     if not axes:
-        return Match(store.instruction, Elementwise(to[1], tree.value), pointers, tree.scalars, tree.instructions)
-    reduction = Reduction(to[1], tree.value, operation, axes[0])
+        return Match(
+            store.instruction, Elementwise(destination[1], tree.value), pointers, tree.scalars, tree.instructions
+        )
+    reduction = Reduction(destination[1], tree.value, operation, axes[0])
     return Match(store.instruction, reduction, pointers, tree.scalars, tree.instructions)
 
 
-def _copy(store: TensorOp, source: Tensor, to: tuple[Value, MatrixView]) -> Match:
+def _copy(store: TensorOp, source: Tensor, destination: tuple[Value, MatrixView]) -> Match:
     view = MatrixView.of(source.type, source.pitches)
-    return Match(store.instruction, Copy(view, to[1]), [to, (source.source, view)], [], [])
+    return Match(store.instruction, Copy(view, destination[1]), [destination, (source.source, view)], [], [])
 
 
 _STRIPS: Final = 4
@@ -613,18 +627,18 @@ class BatchLoops:
         total = sum(view.bytes_moved for (_, view), step in zip(pointers, steps, strict=True) if step)
         return BatchStrides(steps, sizes, total * prod(loop.trips for loop in around))
 
-    def _step(self, value: Value, index: str) -> int | None:
+    def _step(self, value: Value, index_name: str) -> int | None:
         """How much a value grows per iteration, pointers in bytes; None where that is unknown."""
-        if isinstance(value, Local) and value.name == index:
+        if isinstance(value, Local) and value.name == index_name:
             return 1
         definition = self.definitions.get(value.name) if isinstance(value, Local) else None
         if definition is None:
             return 0
         if definition.opcode == "bitcast":
-            return self._step(definition.operands[0], index)
+            return self._step(definition.operands[0], index_name)
         if definition.opcode not in ("add", "sub", "mul", "getelementptr") or len(definition.operands) != 2:
-            return None if self._depends(definition, index) else 0
-        first, second = (self._step(operand, index) for operand in definition.operands)
+            return None if self._depends(definition, index_name) else 0
+        first, second = (self._step(operand, index_name) for operand in definition.operands)
         if first is None or second is None:
             return None
         if definition.opcode == "getelementptr":
@@ -636,11 +650,11 @@ class BatchLoops:
             return first * factor.value
         return None if first or second else 0
 
-    def _depends(self, definition: Instruction, index: str) -> bool:
+    def _depends(self, definition: Instruction, index_name: str) -> bool:
         """Whether an instruction's result may depend on the index; that of a phi, load or call always may."""
         if definition.opcode in ("phi", "load", "call"):
             return True
-        return any(self._step(operand, index) != 0 for operand in definition.operands)
+        return any(self._step(operand, index_name) != 0 for operand in definition.operands)
 
 
 def _index(loop: Loop) -> str:

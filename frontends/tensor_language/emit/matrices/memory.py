@@ -115,10 +115,10 @@ class Window:
         return self.is_tensor and _pitches(self)[1] >= (type_.columns if self.by_rows else type_.rows)
 
 
-def _copy_lines(e: Emitter, where: Window, buffer: MatrixInMemory, *, load: bool) -> None:
+def _copy_lines(e: Emitter, window: Window, buffer: MatrixInMemory, *, load: bool) -> None:
     """Copy a matrix from the memref to the buffer, or back, line by line."""
     with e.b.loop(0, buffer.lines, name="line") as line:
-        _copy_line(e, where, buffer, line.index, load=load)
+        _copy_line(e, window, buffer, line.index, load=load)
 
 
 def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
@@ -145,33 +145,33 @@ def window(e: Emitter, i: MatrixAccess, memref: Name) -> Window:
     return Window(to_uniform_memref(e, e.memref(memref)), x, y, by_rows, along, across)
 
 
-def _first_address(e: Emitter, where: Window) -> Value:
+def _first_address(e: Emitter, window: Window) -> Value:
     """Address of the entry at row 0, column 0."""
-    return address_of(e, where.memref, [where.x, where.y])
+    return address_of(e, window.memref, [window.x, window.y])
 
 
-def _load_tensor(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix:
-    tensor = tensor_type(type_, by_rows=where.by_rows)
-    token = e.b.tensor_load(_first_address(e, where), tensor, _pitches(where))
-    return Matrix(type_, (from_tensor(e, token, by_rows=where.by_rows),))
+def _load_tensor(e: Emitter, window: Window, type_: CoopMatrixType) -> Matrix:
+    tensor = tensor_type(type_, by_rows=window.by_rows)
+    token = e.b.tensor_load(_first_address(e, window), tensor, _pitches(window))
+    return Matrix(type_, (from_tensor(e, token, by_rows=window.by_rows),))
 
 
-def _store_tensor(e: Emitter, where: Window, matrix: Matrix) -> None:
-    token = as_tensor(e, matrix.type, matrix.value, by_rows=where.by_rows)
-    e.b.tensor_store(_first_address(e, where), token, _pitches(where))
+def _store_tensor(e: Emitter, window: Window, matrix: Matrix) -> None:
+    token = as_tensor(e, matrix.type, matrix.value, by_rows=window.by_rows)
+    e.b.tensor_store(_first_address(e, window), token, _pitches(window))
 
 
-def _pitches(where: Window) -> tuple[int, int]:
-    second = where.memref.stride[1]
+def _pitches(window: Window) -> tuple[int, int]:
+    second = window.memref.stride[1]
     assert isinstance(second, ConstInt)
     return 0, second.value
 
 
-def _copy_line(e: Emitter, where: Window, buffer: MatrixInMemory, line: Value, *, load: bool) -> None:
+def _copy_line(e: Emitter, window: Window, buffer: MatrixInMemory, line: Value, *, load: bool) -> None:
     """Copy a line from the memref to the buffer, or back."""
-    memref, element = where.memref, memory_type(buffer.type.component)
-    offset = offset_of(e, memref, [where.x, e.b.add(where.y, line)])
-    mask = _mask(e, where, buffer, line)
+    memref, element = window.memref, memory_type(buffer.type.component)
+    offset = offset_of(e, memref, [window.x, e.b.add(window.y, line)])
+    mask = _mask(e, window, buffer, line)
     complex_ = len(buffer.pointers) == 2
     step = memref.stride[0]
     for part, own in enumerate(buffer.pointers):
@@ -204,17 +204,17 @@ def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value,
     return unbounded_gep(e, element, base, offsets)
 
 
-def _mask(e: Emitter, where: Window, buffer: MatrixInMemory, line: Value) -> Value | None:
+def _mask(e: Emitter, window: Window, buffer: MatrixInMemory, line: Value) -> Value | None:
     """Which entries of a line are in bounds; None if nothing is checked."""
     count = buffer.length
-    extents = where.memref.shape
+    extents = window.memref.shape
     mask: Value | None = None
-    if where.checks_line:
+    if window.checks_line:
         numbers = const_ints(I64, range(count))
-        positions = e.b.add(e.b.splat(where.x, count), numbers)
+        positions = e.b.add(e.b.splat(window.x, count), numbers)
         mask = e.b.icmp("ult", positions, e.b.splat(extents[0], count))
-    if where.checks_lines:
-        across = e.b.splat(e.b.icmp("ult", e.b.add(where.y, line), extents[1]), count)
+    if window.checks_lines:
+        across = e.b.splat(e.b.icmp("ult", e.b.add(window.y, line), extents[1]), count)
         mask = across if mask is None else e.b.binary("and", mask, across)
     return mask
 
@@ -325,23 +325,23 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
 
 
 def _load_on_grid(
-    e: Emitter, where: Window, type_: CoopMatrixType, load_each: Callable[[], Parts], *, atomic: bool
+    e: Emitter, window: Window, type_: CoopMatrixType, load_each: Callable[[], Parts], *, atomic: bool
 ) -> Matrix:
     """A matrix: as lines of memory, if they are aligned and inside of it, otherwise each component."""
     if (chunks := distributed.chunks_of(e, type_)) is not None:
-        return Matrix(type_, _load_chunks(e, where, chunks))
+        return Matrix(type_, _load_chunks(e, window, chunks))
     layout, in_registers = distributed.layout_of(e, type_), distributed.is_in_registers(e, type_)
-    lines = not atomic and isinstance(layout, FragmentLayout) and loads_lines(layout, by_rows=where.by_rows)
+    lines = not atomic and isinstance(layout, FragmentLayout) and loads_lines(layout, by_rows=window.by_rows)
     if not isinstance(layout, FragmentLayout) or not (in_registers or lines):
         return Matrix(type_, load_each())
-    if not lines or where.memref.type.address_space != "local":
+    if not lines or window.memref.type.address_space != "local":
         (components,) = load_each()
         return Matrix(type_, (gathered(e, registers_of(e, components, layout)) if in_registers else components,))
-    pitch = where.memref.stride[1]
+    pitch = window.memref.stride[1]
     registers = _either(
         e,
-        _has_lines(e, where, type_),
-        lambda: load_registers(e, layout, _first_address(e, where), pitch, by_rows=where.by_rows),
+        _has_lines(e, window, type_),
+        lambda: load_registers(e, layout, _first_address(e, window), pitch, by_rows=window.by_rows),
         lambda: tuple(registers_of(e, load_each()[0], layout)),
     )
     return Matrix(type_, (gathered(e, registers) if in_registers else from_registers(e, layout, registers),))
@@ -364,13 +364,13 @@ def _either(e: Emitter, condition: Value | bool, fast: Callable[[], Parts], slow
     return tuple(e.b.phi(values[0].type, list(zip(values, origins, strict=True))) for values in columns)
 
 
-def _has_lines(e: Emitter, where: Window, type_: CoopMatrixType) -> Value | bool:
+def _has_lines(e: Emitter, window: Window, type_: CoopMatrixType) -> Value | bool:
     """Whether each line of a matrix is aligned in memory, and all of it is inside."""
-    b, memref, size = e.b, where.memref, type_.component.size
+    b, memref, size = e.b, window.memref, type_.component.size
     step, pitch = memref.stride
     if not is_int(step, 1):
         return False
-    offsets = [b.mul(value, size) for value in (where.x, pitch)]
+    offsets = [b.mul(value, size) for value in (window.x, pitch)]
     if memref.alignment % LINE_BYTES:
         offsets.append(b.cast("ptrtoint", memref.pointer, I64))
     if any(isinstance(offset, ConstInt) and offset.value % LINE_BYTES for offset in offsets):
@@ -380,74 +380,74 @@ def _has_lines(e: Emitter, where: Window, type_: CoopMatrixType) -> Value | bool
         for offset in offsets
         if not isinstance(offset, ConstInt)
     ]
-    lines, length = (type_.rows, type_.columns) if where.by_rows else (type_.columns, type_.rows)
-    checked = ((where.checks_line, where.x, length, 0), (where.checks_lines, where.y, lines, 1))
+    lines, length = (type_.rows, type_.columns) if window.by_rows else (type_.columns, type_.rows)
+    checked = ((window.checks_line, window.x, length, 0), (window.checks_lines, window.y, lines, 1))
     for first, extent, mode in ((first, extent, mode) for checks, first, extent, mode in checked if checks):
         last = b.sub(memref.shape[mode], const_int(I64, extent))
         conditions += [b.icmp("sge", last, 0), b.icmp("ule", first, last)]
     return all_of(e, conditions) if conditions else True
 
 
-def _load_chunks(e: Emitter, where: Window, layout: ChunkLayout) -> Parts:
+def _load_chunks(e: Emitter, window: Window, layout: ChunkLayout) -> Parts:
     """What each thread holds of a matrix that is only copied."""
     element = memory_type(layout.type.component)
 
     def each() -> Parts:
         elements: list[Value] = []
-        for x, y, inside in _places_of_chunks(e, where, layout):
+        for x, y, inside in _places_of_chunks(e, window, layout):
             before = e.b.block
             with threads.where(e, inside):
-                value = e.b.load(element, address_of(e, where.memref, [x, y]), layout.type.component.size)
+                value = e.b.load(element, address_of(e, window.memref, [x, y]), layout.type.component.size)
                 last = e.b.block
             zero = threads.zero_of(element)
             elements.append(value if inside is None else e.b.phi(element, [(value, last), (zero, before)]))
         return (words_of(e, layout, elements),)
 
     def lines() -> Parts:
-        return (load_chunks(e, layout, _address_in(e, where)),)
+        return (load_chunks(e, layout, _address_in(e, window)),)
 
-    return _either(e, _has_lines(e, where, layout.type), lines, each)
+    return _either(e, _has_lines(e, window, layout.type), lines, each)
 
 
-def _store_chunks(e: Emitter, where: Window, layout: ChunkLayout, matrix: Matrix) -> None:
+def _store_chunks(e: Emitter, window: Window, layout: ChunkLayout, matrix: Matrix) -> None:
     """Store what each thread holds of a matrix that is only copied."""
 
     def each() -> Parts:
         elements = elements_of(e, layout, matrix.value)
-        for element, (x, y, inside) in zip(elements, _places_of_chunks(e, where, layout), strict=True):
+        for element, (x, y, inside) in zip(elements, _places_of_chunks(e, window, layout), strict=True):
             with threads.where(e, inside):
-                e.b.store(element, address_of(e, where.memref, [x, y]), layout.type.component.size)
+                e.b.store(element, address_of(e, window.memref, [x, y]), layout.type.component.size)
         return ()
 
     def lines() -> Parts:
-        store_chunks(e, layout, matrix.value, _address_in(e, where))
+        store_chunks(e, layout, matrix.value, _address_in(e, window))
         return ()
 
-    _either(e, _has_lines(e, where, layout.type), lines, each)
+    _either(e, _has_lines(e, window, layout.type), lines, each)
 
 
-def _address_in(e: Emitter, where: Window) -> Callable[[Value, Value], Value]:
+def _address_in(e: Emitter, window: Window) -> Callable[[Value, Value], Value]:
     """Emits the address of an element, given its row and column."""
-    return lambda row, column: address_of(e, where.memref, [e.b.add(where.x, row), e.b.add(where.y, column)])
+    return lambda row, column: address_of(e, window.memref, [e.b.add(window.x, row), e.b.add(window.y, column)])
 
 
-def _places_of_chunks(e: Emitter, where: Window, layout: ChunkLayout) -> Iterator[tuple[Value, Value, Value | None]]:
+def _places_of_chunks(e: Emitter, window: Window, layout: ChunkLayout) -> Iterator[tuple[Value, Value, Value | None]]:
     """Indices of the elements that a thread holds, and whether each is in bounds."""
     for chunk in range(layout.chunks):
         row, column = layout.place(e, chunk)
         for number in range(layout.elements):
-            x, y = e.b.add(where.x, e.b.add(row, number)), e.b.add(where.y, column)
-            yield x, y, _inside(e, where, x, y)
+            x, y = e.b.add(window.x, e.b.add(row, number)), e.b.add(window.y, column)
+            yield x, y, _inside(e, window, x, y)
 
 
 def _each_component(
-    e: Emitter, where: Window, type_: CoopMatrixType, matrix: Matrix | None, access: Callable[[Value, Parts], Parts]
+    e: Emitter, window: Window, type_: CoopMatrixType, matrix: Matrix | None, access: Callable[[Value, Parts], Parts]
 ) -> Matrix:
     """On a grid, access the place of each component that is in bounds; returns what that gives, elsewhere zeros.
 
     Args:
         e: The emitter.
-        where: The window.
+        window: The window.
         type_: Type of the matrix.
         matrix: The matrix; None if nothing is written.
         access: Emits the access, given the address and the component's parts; returns no or as many parts.
@@ -457,13 +457,13 @@ def _each_component(
     layout = distributed.layout_of(e, type_)
     for number in range(layout.components):
         entry = distributed.entry_of(e, layout, number)
-        along, across = (entry.column, entry.row) if where.by_rows else (entry.row, entry.column)
-        x, y = b.add(where.x, along), b.add(where.y, across)
-        inside = [c for c in (entry.exists, _inside(e, where, x, y)) if c is not None]
+        along, across = (entry.column, entry.row) if window.by_rows else (entry.row, entry.column)
+        x, y = b.add(window.x, along), b.add(window.y, across)
+        inside = [c for c in (entry.exists, _inside(e, window, x, y)) if c is not None]
         condition, before = (all_of(e, inside) if inside else None), b.block
         with threads.where(e, condition):
             old = distributed.component_of(e, matrix, number) if matrix is not None else ()
-            parts = access(address_of(e, where.memref, [x, y]), old)
+            parts = access(address_of(e, window.memref, [x, y]), old)
             last = b.block
         if condition is not None:
             parts = tuple(b.phi(p.type, [(p, last), (zero, before)]) for p, zero in zip(parts, zeros, strict=False))
@@ -475,29 +475,29 @@ def _is_complex(type_: CoopMatrixType) -> bool:
     return type_.component.kind == "complex"
 
 
-def _each_entry(e: Emitter, where: Window, buffer: MatrixInMemory, entry: Entry) -> None:
+def _each_entry(e: Emitter, window: Window, buffer: MatrixInMemory, entry: Entry) -> None:
     """Emit a loop over the entries that are in bounds."""
     b = e.b
     with b.loop(0, buffer.lines, name="line") as line, b.loop(0, buffer.length, name="entry") as number:
-        x, y = b.add(where.x, number.index), b.add(where.y, line.index)
-        with run_if(e, _inside(e, where, x, y), "inside", "done"):
-            address = address_of(e, where.memref, [x, y])
+        x, y = b.add(window.x, number.index), b.add(window.y, line.index)
+        with run_if(e, _inside(e, window, x, y), "inside", "done"):
+            address = address_of(e, window.memref, [x, y])
             entry(address, b.add(b.mul(line.index, buffer.length), number.index))
 
 
-def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
+def _inside(e: Emitter, window: Window, x: Value, y: Value) -> Value | None:
     """Whether an entry is in bounds; None if that is not checked."""
     conditions: list[Value] = []
-    if where.checks_line:
-        conditions.append(e.b.icmp("ult", x, where.memref.shape[0]))
-    if where.checks_lines:
-        conditions.append(e.b.icmp("ult", y, where.memref.shape[1]))
+    if window.checks_line:
+        conditions.append(e.b.icmp("ult", x, window.memref.shape[0]))
+    if window.checks_lines:
+        conditions.append(e.b.icmp("ult", y, window.memref.shape[1]))
     return all_of(e, conditions) if conditions else None
 
 
-def _zeros(e: Emitter, buffer: MatrixInMemory, where: Window) -> MatrixInMemory:
+def _zeros(e: Emitter, buffer: MatrixInMemory, window: Window) -> MatrixInMemory:
     """A buffer, zeroed if not all of it will be written."""
-    if where.is_checked:
+    if window.is_checked:
         size = buffer.type.rows * buffer.type.columns * buffer.type.component.part.size
         for pointer in buffer.pointers:
             e.b.memset(pointer, 0, size)

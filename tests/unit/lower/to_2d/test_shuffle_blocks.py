@@ -32,7 +32,7 @@ def _elements(dims: Sequence[LoopDim]) -> Array:
 def _taken(shuffle: VectorShuffle, blocks: list[StridedLanes] | LaneTable) -> Array:
     """What blocks take; it is checked that all of it lies in one operand."""
     bounds = shuffle.bounds
-    result = np.full(len(shuffle.lanes), ANY)
+    result = np.full(len(shuffle.mask), ANY)
     if isinstance(blocks, LaneTable):
         for number, start in enumerate(blocks.starts):
             source, target = (_elements(blocks.dims) + np.array([start, number * blocks.step])).T
@@ -73,8 +73,8 @@ def test_blocks(lanes: Array, dims: list[tuple[LoopDim, ...]]) -> None:
     actual = strided_blocks_of(shuffle)
     assert isinstance(actual, list)
     assert [block.dims for block in actual] == dims
-    known = shuffle.known
-    np.testing.assert_array_equal(_taken(shuffle, actual)[known], shuffle.lanes[known])
+    known = shuffle.defined
+    np.testing.assert_array_equal(_taken(shuffle, actual)[known], shuffle.mask[known])
 
 
 def test_rows_in_any_order_are_copied_by_a_table_of_rows() -> None:
@@ -102,4 +102,4 @@ def test_random_lanes(seed: int) -> None:
     shuffle = _shuffle(widths, lanes)
     actual = strided_blocks_of(shuffle)
     assert isinstance(actual, LaneTable) or len(actual) <= 16
-    np.testing.assert_array_equal(_taken(shuffle, actual)[shuffle.known], lanes[shuffle.known])
+    np.testing.assert_array_equal(_taken(shuffle, actual)[shuffle.defined], lanes[shuffle.defined])

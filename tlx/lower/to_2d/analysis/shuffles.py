@@ -38,15 +38,15 @@ _SAMPLE: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class VectorShuffle:
-    """The operands and lanes of a shuffle.
+    """The operands and the mask of a shuffle.
 
     Attributes:
         operands: Vectors with elements of one type; each is read, and none is undefined.
-        lanes: For each element of the result its lane in the concatenated operands, or `ANY`.
+        mask: For each element of the result its lane in the concatenated operands, or `ANY`.
     """
 
     operands: tuple[Value, ...]
-    lanes: Array
+    mask: Array
 
     @classmethod
     def of(cls, instruction: Instruction) -> VectorShuffle:
@@ -62,9 +62,9 @@ class VectorShuffle:
         return [0, *accumulate(map(vector_width, self.operands))]
 
     @property
-    def known(self) -> Array:
+    def defined(self) -> Array:
         """Which elements of the result are defined."""
-        return self.lanes != ANY
+        return self.mask != ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,22 +194,22 @@ _INTRINSICS: Final[dict[str, Callable[[Instruction], tuple[list[Value], Array]]]
 }
 
 
-def _reduced(operands: Sequence[Value], lanes: Array) -> VectorShuffle:
+def _reduced(operands: Sequence[Value], mask: Array) -> VectorShuffle:
     """A shuffle without repeated, unread and undefined operands; lanes of undefined operands become `ANY`."""
-    lanes = lanes.astype(np.int64)
-    numbered = np.full(len(lanes), ANY, np.int64)
+    mask = mask.astype(np.int64)
+    numbered = np.full(len(mask), ANY, np.int64)
     distinct: list[Value] = []
     starts: dict[Value, int] = {}
     first = end = 0
     for operand in operands:
         width = vector_width(operand)
-        in_operand = (lanes >= first) & (lanes < first + width)
+        in_operand = (mask >= first) & (mask < first + width)
         if in_operand.any() and not is_undefined(operand):
             if operand not in starts:
                 starts[operand] = end
                 distinct.append(operand)
                 end += width
-            numbered[in_operand] = lanes[in_operand] - first + starts[operand]
+            numbered[in_operand] = mask[in_operand] - first + starts[operand]
         first += width
     return VectorShuffle(tuple(distinct), numbered)
 
@@ -219,48 +219,48 @@ def _reduced(operands: Sequence[Value], lanes: Array) -> VectorShuffle:
 
 def strided_blocks_of(shuffle: VectorShuffle) -> list[StridedLanes] | LaneTable:
     """The strided blocks of a shuffle with defined elements, each in one operand; a table if there are too many."""
-    heads, known, dims = shuffle.lanes, shuffle.known, ()
+    heads, defined, dims = shuffle.mask, shuffle.defined, ()
     if len(heads) > _MOST_BLOCKS:
-        heads, known, dims = _nested(heads, known)
+        heads, defined, dims = _nested(heads, defined)
     step = math.prod(extent for extent, _ in dims)
-    runs = _strided_runs(heads, known) or _periodic_runs(heads, known)
+    runs = _strided_runs(heads, defined) or _periodic_runs(heads, defined)
     if runs is not None:
         scaled = [StridedLanes(run.start, run.at * step, (*_scaled(run.dims, step), *dims)) for run in runs]
         blocks = _split_at_operands(scaled, shuffle.bounds)
         if blocks is not None:
             return [replace(b, dims=tuple(dim for dim in b.dims if dim.extent > 1)) for b in blocks]
-    return _table(shuffle, heads, known, dims)
+    return _table(shuffle, heads, defined, dims)
 
 
 def _scaled(dims: Sequence[LoopDim], step: int) -> Iterator[LoopDim]:
     return (LoopDim(extent, (lane, to * step)) for extent, (lane, to) in dims)
 
 
-def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ...]]:
+def _nested(mask: Array, defined: Array) -> tuple[Array, Array, tuple[LoopDim, ...]]:
     """The first lanes of the largest blocks that all have the same strides, and the dimensions of the blocks."""
     dims: list[LoopDim] = []
     step = 1
-    while len(lanes) > 1:
-        extent, stride = _innermost(lanes, known)
+    while len(mask) > 1:
+        extent, stride = _innermost(mask, defined)
         if extent == 1:
             break
         dims.insert(0, LoopDim(extent, (stride, step)))
         step *= extent
-        lanes, known = _first_lanes(lanes, known, extent, stride)
-    return lanes, known, tuple(dims)
+        mask, defined = _first_lanes(mask, defined, extent, stride)
+    return mask, defined, tuple(dims)
 
 
-def _innermost(lanes: Array, known: Array) -> tuple[int, int]:
+def _innermost(mask: Array, defined: Array) -> tuple[int, int]:
     """The largest extent such that lanes in all blocks of that extent have the same stride, and the stride.
 
     Neighbours i < j whose lanes differ by another stride must be in different blocks.
     """
-    at = np.flatnonzero(known)
+    at = np.flatnonzero(defined)
     before, after = at[:-1], at[1:]
-    gap, rise = after - before, lanes[after] - lanes[before]
+    gap, rise = after - before, mask[after] - mask[before]
     stride = _mode(rise[gap == 1])
     breaks = rise != stride * gap
-    extent = int(np.gcd.reduce([len(lanes), *after[breaks & (gap == 1)].tolist()]))
+    extent = int(np.gcd.reduce([len(mask), *after[breaks & (gap == 1)].tolist()]))
     before, after = before[breaks & (gap > 1)], after[breaks & (gap > 1)]
     fitting = (e for e in _divisors(extent)[::-1] if bool((before // e != after // e).all()))
     return next(fitting), stride
@@ -279,25 +279,25 @@ def _divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
-def _first_lanes(lanes: Array, known: Array, extent: int, stride: int) -> tuple[Array, Array]:
+def _first_lanes(mask: Array, defined: Array, extent: int, stride: int) -> tuple[Array, Array]:
     """The first lanes of blocks, each computed from the first defined lane of the block."""
-    firsts = (lanes.reshape(-1, extent) - stride * np.arange(extent)).reshape(-1)
-    by_block = known.reshape(-1, extent)
-    first_known = np.argmax(by_block, axis=1) + extent * np.arange(len(by_block))
-    is_known: Array = np.any(by_block, axis=1)
-    return firsts[first_known], is_known
+    firsts = (mask.reshape(-1, extent) - stride * np.arange(extent)).reshape(-1)
+    by_block = defined.reshape(-1, extent)
+    first_defined = np.argmax(by_block, axis=1) + extent * np.arange(len(by_block))
+    is_defined: Array = np.any(by_block, axis=1)
+    return firsts[first_defined], is_defined
 
 
-def _strided_runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
+def _strided_runs(mask: Array, defined: Array) -> list[StridedLanes] | None:
     """Runs of lanes with a constant stride; None if there are many, or most have two lanes.
 
     lanes        0 1 2 77 5 6 7        77 is a separate run: it continues neither that before it nor that after it
     runs         0 1 2|77|5 6 7
     """
-    at = np.flatnonzero(known)
+    at = np.flatnonzero(defined)
     if not len(at):
         return []
-    first, filled = int(at[0]), _filled(lanes, known)[at[0] : at[-1] + 1]
+    first, filled = int(at[0]), _filled(mask, defined)[at[0] : at[-1] + 1]
     rises = np.diff(filled)
     ends = [*(np.flatnonzero(np.diff(rises)) + 1).tolist(), len(rises)]
     if len(ends) > 4 * _MOST_BLOCKS:
@@ -316,48 +316,48 @@ def _strided_runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
     return runs if len(runs) <= _MOST_BLOCKS and not is_short else None
 
 
-def _filled(lanes: Array, known: Array) -> Array:
+def _filled(mask: Array, defined: Array) -> Array:
     """The lanes with each undefined one extrapolated from the last defined one by the most frequent stride."""
-    where = np.arange(len(lanes))
-    at = np.flatnonzero(known)
-    last = np.maximum.accumulate(np.where(known, where, at[0]))
-    stride = _mode(np.diff(lanes[at])[np.diff(at) == 1])
-    return lanes[last] + stride * (where - last)
+    where = np.arange(len(mask))
+    at = np.flatnonzero(defined)
+    last = np.maximum.accumulate(np.where(defined, where, at[0]))
+    stride = _mode(np.diff(mask[at])[np.diff(at) == 1])
+    return mask[last] + stride * (where - last)
 
 
-def _periodic_runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
+def _periodic_runs(mask: Array, defined: Array) -> list[StridedLanes] | None:
     """Runs of lanes that repeat, each with a stride from one period to the next; None if there are many.
 
     lanes        1 2 3 0  5 6 7 4  9 10 11 8        period 4: runs 1 2 3 and 0, with stride 4
     """
-    for period in _divisors(len(lanes))[1:-1]:
+    for period in _divisors(len(mask))[1:-1]:
         sample = period * max(3, _SAMPLE // period)
-        if sample < len(lanes) and _columns(lanes[:sample], known[:sample], period) is None:
+        if sample < len(mask) and _columns(mask[:sample], defined[:sample], period) is None:
             continue
-        columns = _columns(lanes, known, period)
-        blocks = None if columns is None else _runs_of_period(*columns, len(lanes) // period)
+        columns = _columns(mask, defined, period)
+        blocks = None if columns is None else _runs_of_period(*columns, len(mask) // period)
         if blocks is not None:
             return blocks
     return None
 
 
-def _columns(lanes: Array, known: Array, period: int) -> tuple[Array, Array, Array] | None:
+def _columns(mask: Array, defined: Array, period: int) -> tuple[Array, Array, Array] | None:
     """The lanes of the first period, and their strides from period to period; None if strides are not constant.
 
     Returns:
         The first lanes, their strides, and which of them are defined.
     """
-    table, is_known = lanes.reshape(-1, period), known.reshape(-1, period)
+    table, is_defined = mask.reshape(-1, period), defined.reshape(-1, period)
     rows, column = len(table), np.arange(period)
-    first, last = np.argmax(is_known, axis=0), rows - 1 - np.argmax(is_known[::-1], axis=0)
-    used: Array = np.any(is_known, axis=0)
+    first, last = np.argmax(is_defined, axis=0), rows - 1 - np.argmax(is_defined[::-1], axis=0)
+    used: Array = np.any(is_defined, axis=0)
     repeats = used & (last > first)
     strides = np.zeros(period, np.int64)
     rise = table[last, column] - table[first, column]
     strides[repeats] = rise[repeats] // (last - first)[repeats]
     strides[~repeats] = _mode(strides[repeats])
     starts = table[first, column] - first * strides
-    fits = (table == starts + np.arange(rows)[:, None] * strides) | ~is_known
+    fits = (table == starts + np.arange(rows)[:, None] * strides) | ~is_defined
     return (starts, strides, used) if fits.all() else None
 
 
@@ -421,13 +421,13 @@ def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
     return parts[::-1]
 
 
-def _table(shuffle: VectorShuffle, starts: Array, known: Array, dims: tuple[LoopDim, ...]) -> LaneTable:
+def _table(shuffle: VectorShuffle, starts: Array, defined: Array, dims: tuple[LoopDim, ...]) -> LaneTable:
     """A table of the blocks if each is in one operand; else a table of single lanes."""
-    at = np.flatnonzero(known)
-    last = np.maximum.accumulate(np.where(known, np.arange(len(starts)), at[0]))
+    at = np.flatnonzero(defined)
+    last = np.maximum.accumulate(np.where(defined, np.arange(len(starts)), at[0]))
     low, high = _lane_range(dims)
     filled, bounds = starts[last], shuffle.bounds
     operands, others = (np.searchsorted(bounds, filled + end, side="right") - 1 for end in (low, high))
     if ((operands == others) & (operands >= 0) & (operands < len(bounds) - 1)).all():
         return LaneTable(filled, dims)
-    return _table(shuffle, shuffle.lanes, shuffle.known, ())
+    return _table(shuffle, shuffle.mask, shuffle.defined, ())

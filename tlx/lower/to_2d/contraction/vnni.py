@@ -308,20 +308,20 @@ class RegisterGather:
         order = [lane_of[place] for place in places]
         return cls(len(places), lanes, tuple(lines), (*order, *range(len(order), lanes)))
 
-    def emit(self, b: TensorBuilder, element: Type, source: Value, to: Value, count: int) -> None:
+    def emit(self, b: TensorBuilder, element: Type, source: Value, destination: Value, count: int) -> None:
         """Write the tree that gathers a register from one address and stores it, or its first elements, to another.
 
         Args:
             b: The builder.
             element: Type of the elements.
             source: The address that offsets count from.
-            to: The destination.
+            destination: The destination.
             count: Number of elements that are written; those after the gathered ones have any value.
         """
         if len(self.loads) == 1 and self.order[: self.count] == tuple(range(self.count)):
             here = b.gep(element, source, self.loads[0].start, "from")
             line = b.tensor_load(here, TensorType.dense(element, (1, self.count)), (0, self.count), "line")
-            b.tensor_store(to, line, (0, self.count))
+            b.tensor_store(destination, line, (0, self.count))
             return
         merged: Value | None = None
         for line in self.loads:
@@ -332,7 +332,7 @@ class RegisterGather:
         assert merged is not None
         gathered = b.shuffle(merged, None, self.order, "permuted")
         type_ = TensorType(element, (1, self.lanes), (0, 1), (0, self.lanes - count))
-        b.tensor_store(to, b.typeinfo(gathered, type_, "permuted"))
+        b.tensor_store(destination, b.typeinfo(gathered, type_, "permuted"))
 
 
 def _lines(places: Sequence[int], lanes: int) -> list[list[int]]:

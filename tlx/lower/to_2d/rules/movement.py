@@ -285,7 +285,7 @@ def lower_shuffle(context: RuleContext, b: TensorBuilder, op: TensorOp, destinat
     scalars = [context.memory.groups.scalar(tensor) for tensor in op.tensors]
     for scalar, first, end in zip(scalars, shuffle.bounds, shuffle.bounds[1:], strict=False):
         if scalar is not None:
-            shuffle.lanes[(shuffle.lanes >= first) & (shuffle.lanes < end)] = first
+            shuffle.mask[(shuffle.mask >= first) & (shuffle.mask < end)] = first
     blocks = strided_blocks_of(shuffle)
     if isinstance(blocks, LaneTable):
         pointers = [_memory(context, b, t, scalar) for t, scalar in zip(op.tensors, scalars, strict=True)]

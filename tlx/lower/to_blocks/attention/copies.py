@@ -46,12 +46,12 @@ class OperandLines:
         self.within = b.add(b.mul(self.line, LINE), at)
         self.first = b.gep(view.element, self.pointer, as_index(b, b.mul(self.chunk, PER_CHUNK)))
 
-    def copy(self, first: Value, to: Value) -> None:
+    def copy(self, first: Value, destination: Value) -> None:
         """Start the copies of a tile, from a line (i32) on, to an address; lines beyond the last one become zero."""
         b, view = self.kernel.b, self.view
         line = b.add(first, self.line)
         start = b.gep(view.element, self.first, b.mul(as_index(b, line), view.row_stride))
-        to = b.gep(I8, to, as_index(b, self.within))
+        destination = b.gep(I8, destination, as_index(b, self.within))
         size = bytes_of(view.element)
         for number in range(self.count // self.step):
             down = number * self.step
@@ -66,21 +66,21 @@ class OperandLines:
                 inside = all_of(b, checks)
                 if inside is not None:
                     source = b.select(inside, source, self.pointer)
-                self._copy_chunk(b.gep(I8, to, (box * self.count + down) * LINE), source, inside)
+                self._copy_chunk(b.gep(I8, destination, (box * self.count + down) * LINE), source, inside)
 
-    def _copy_chunk(self, to: Value, source: Value, inside: Value | None) -> None:
+    def _copy_chunk(self, destination: Value, source: Value, inside: Value | None) -> None:
         """Copy a chunk, or zeros if it is not inside; asynchronously if it is aligned in memory."""
         b, element = self.kernel.b, self.view.element
         if self.alignment == CHUNK:
             valid = None if inside is None else b.select(inside, const_int(I32, CHUNK), const_int(I32, 0))
-            self.kernel.grid.operations.copy(b, to, source, valid)
+            self.kernel.grid.operations.copy(b, destination, source, valid)
             return
         part = VectorType(self.alignment // bytes_of(element), element)
         for at in range(0, CHUNK, self.alignment):
             value: Value = b.load(part, b.gep(I8, source, at), self.alignment)
             if inside is not None:
                 value = b.select(inside, value, zero(part))
-            b.store(value, b.gep(I8, to, at), self.alignment)
+            b.store(value, b.gep(I8, destination, at), self.alignment)
 
 
 class FragmentOffsets:

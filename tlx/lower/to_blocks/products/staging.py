@@ -263,7 +263,7 @@ class StagedSums(ABC):
         address = b.gep(view.element, base, b.mul(as_index(b, line), view.pitch))
         return b.gep(view.element, address, as_index(b, element))
 
-    def _copy_chunk(self, operand: StagedOperand, to: Value, at: KPosition, across: Value) -> None:
+    def _copy_chunk(self, operand: StagedOperand, destination: Value, at: KPosition, across: Value) -> None:
         """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
         b, extent = self.b, self._across(operand)
         along, count = (across, extent) if operand.k_lines else (at.number, self.positions.count)
@@ -277,7 +277,7 @@ class StagedSums(ABC):
             valid = b.select(inside, valid or const_int(I32, CHUNK), const_int(I32, 0))
         if valid is not None:
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
-        self.operations.copy(b, to, source, valid)
+        self.operations.copy(b, destination, source, valid)
 
     def _element(self, operand: StagedOperand, at: KPosition, across: Value) -> Value:
         """An element; zero outside of the matrix."""

@@ -112,7 +112,7 @@ def emit_reduction(
         shared: Shared memory of `reduction_bytes`.
         sharers: Which threads share a result.
     """
-    b, grid, value, to = kernel.b, kernel.grid, problem.value, problem.destination
+    b, grid, value, view = kernel.b, kernel.grid, problem.value, problem.destination
     operation, along_row = ReductionOperation(problem.operation, value.element, by_intrinsic=True), problem.axis == 1
     share, per_block, member, local = sharers.share, sharers.per_block, sharers.member, sharers.local
     columns = vector_columns(value.cols, value.element)
@@ -158,4 +158,4 @@ def emit_reduction(
         else:
             place = row_tile(columns, origin, as_index(b, b.mul(sharers.result, columns)))
         narrowed = operation.narrowed(b, total)
-        store_tile_vector(b, to, tile_address(b, to, destination, place), place, narrowed)
+        store_tile_vector(b, view, tile_address(b, view, destination, place), place, narrowed)

@@ -101,11 +101,11 @@ def row_fusion_grid_kernel(
     for number, part in enumerate(fusion.parts):
         if number:
             grid.operations.barrier(b)
-        problem, to, scalars = part.problem, bases[part.pointers[0]], [kernel.scalars[s] for s in part.scalars]
+        problem, address, scalars = part.problem, bases[part.pointers[0]], [kernel.scalars[s] for s in part.scalars]
         emitter = ExpressionEmitter(b, problem.value, [bases[n] for n in part.pointers[1:]], scalars)
         if isinstance(problem, Reduction):
             sharers = ResultThreads(threads, 1, kernel.thread, const_int(I32, 0), first_row, None)
-            emit_reduction(kernel, problem, emitter, to, shared, sharers)
+            emit_reduction(kernel, problem, emitter, address, shared, sharers)
             continue
         columns = vector_columns(problem.value.cols, problem.destination.element)
 
@@ -114,10 +114,10 @@ def row_fusion_grid_kernel(
             emitter: ExpressionEmitter = emitter,
             columns: int = columns,
             view: MatrixView = problem.destination,
-            to: Value = to,
+            destination: Value = address,
         ) -> None:
             place = row_tile(columns, as_index(b, first_row), as_index(b, b.mul(vector, columns)))
-            store_tile_vector(b, view, tile_address(b, view, to, place), place, emitter.result(place))
+            store_tile_vector(b, view, tile_address(b, view, destination, place), place, emitter.result(place))
 
         kernel.for_each(problem.value.cols // columns, threads, body)
     sizes = [

@@ -208,14 +208,14 @@ def range_share(
 
 
 def partition_kernel(
-    teams: TeamKernels, stem: str, parts: ProblemPartition, kernels: Sequence[Function], max_threads: int
+    teams: TeamKernels, stem: str, partition: ProblemPartition, kernels: Sequence[Function], max_threads: int
 ) -> Function:
     """Add the function that runs the kernel of a partition's parts and, if there is one, that of its rest.
 
     A thread runs consecutive parts; the rest counts as the last part.
     """
-    part = _part_range_function(teams.module, stem, parts, kernels)
-    return iterations_kernel(teams, stem, part, parts.total, max_threads)
+    part = _part_range_function(teams.module, stem, partition, kernels)
+    return iterations_kernel(teams, stem, part, partition.total, max_threads)
 
 
 def iterations_kernel(teams: TeamKernels, stem: str, part: Function, count: int, max_threads: int) -> Function:
@@ -268,7 +268,9 @@ def _share_function(module: Module, name: str, types: Sequence[Type], share: Thr
     return function
 
 
-def _part_range_function(module: Module, stem: str, parts: ProblemPartition, kernels: Sequence[Function]) -> Function:
+def _part_range_function(
+    module: Module, stem: str, partition: ProblemPartition, kernels: Sequence[Function]
+) -> Function:
     """Add the function that runs some parts; its last parameters are their half-open range."""
     parameters = [(a.type, a.attributes, a.name) for a in kernels[0].arguments]
     bounds = [(I64, "", name) for name in ("part", "part.end")]
@@ -277,24 +279,24 @@ def _part_range_function(module: Module, stem: str, parts: ProblemPartition, ker
     )
     b = Builder(module, function)
     *values, first, last = (argument.value for argument in function.arguments)
-    end = b.umin(last, parts.count) if parts.rest else last
+    end = b.umin(last, partition.count) if partition.rest else last
     with b.loop(first, end, name="part") as loop:
-        call_function(b, kernels[0], _part_arguments(b, parts, values, loop.index))
-    if parts.rest:
-        rest, done = b.if_else_blocks(b.icmp("eq", last, parts.total), ("rest", "done"))
+        call_function(b, kernels[0], _part_arguments(b, partition, values, loop.index))
+    if partition.rest:
+        rest, done = b.if_else_blocks(b.icmp("eq", last, partition.total), ("rest", "done"))
         b.at_end(rest)
-        call_function(b, kernels[1], _part_arguments(b, parts, values, const_int(I64, parts.count)))
+        call_function(b, kernels[1], _part_arguments(b, partition, values, const_int(I64, partition.count)))
         b.branch(done)
         b.at_end(done)
     b.ret()
     return function
 
 
-def _part_arguments(b: Builder, parts: ProblemPartition, values: Sequence[Value], number: Value) -> list[Value]:
+def _part_arguments(b: Builder, partition: ProblemPartition, values: Sequence[Value], number: Value) -> list[Value]:
     """A kernel's arguments for a part."""
     pointers = [
         b.gep(pointer.element, value, b.mul(number, pointer.step))
-        for pointer, value in zip(parts.pointers, values, strict=False)
+        for pointer, value in zip(partition.pointers, values, strict=False)
     ]
     return [*pointers, *values[len(pointers) :]]
 

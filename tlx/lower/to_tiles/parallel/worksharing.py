@@ -332,16 +332,16 @@ def _index(loop: Loop) -> Instruction:
     return loop.index
 
 
-def _depends_on_index(value: Value, index: str, by_result: Mapping[str, Instruction]) -> bool:
+def _depends_on_index(value: Value, index_name: str, by_result: Mapping[str, Instruction]) -> bool:
     """Whether a value is computed from the index, by arithmetic alone."""
     if not isinstance(value, Local):
         return False
-    if value.name == index:
+    if value.name == index_name:
         return True
     instruction = by_result.get(value.name)
     if instruction is None or instruction.opcode in ("phi", "load", "call"):
         return False
-    return any(_depends_on_index(operand, index, by_result) for operand in instruction.operands)
+    return any(_depends_on_index(operand, index_name, by_result) for operand in instruction.operands)
 
 
 def _split(teams: TeamKernels, nest: _Nest, max_threads: int) -> None:
