@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +37,7 @@ from tlx.api.wrappers import slot_wrapper_definition
 from tlx.diagnostics import LoweringError
 from tlx.fuzz.generation.model import RandomFunction
 from tlx.fuzz.generation.programs import RandomProgram, random_program
-from tlx.fuzz.options import RandomOptions, is_runnable, random_options
+from tlx.fuzz.options import RandomOptions, is_runnable, random_options, without_workspace_argument
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import uses_typed_pointers
 from tlx.ir.prepared import CONSTANT
@@ -169,9 +169,7 @@ def trial_of(target: str, seed: int) -> Trial | None:
     drawn = random_options(target, seed)
     if not is_runnable(drawn, find_target(target), cpu_flags()):
         drawn = random_options(target, seed, has_machine=False)
-    if drawn.workspace == "argument":  # the functions' callers have no memory for it
-        drawn = replace(drawn, workspace="malloc")
-    return Trial(program, target, drawn)
+    return Trial(program, target, without_workspace_argument(drawn))
 
 
 def main() -> int:

@@ -31,7 +31,7 @@ from tlx.evaluate.teams import ThreadTeam
 from tlx.fuzz.generation.model import RandomFunction, difference
 from tlx.fuzz.generation.programs import RandomProgram, canonical
 from tlx.fuzz.limits import backend_limit
-from tlx.fuzz.options import RandomOptions
+from tlx.fuzz.options import RandomOptions, without_workspace_argument
 from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
@@ -254,9 +254,7 @@ def _stages(
     Every fourth variant evaluates the last stage's output as well, which is slow; otherwise it is only run.
     """
     text = program.text
-    options = check.options
-    if options.workspace == "argument":  # the evaluator's callers have no memory for it
-        options = replace(options, workspace="malloc")
+    options = without_workspace_argument(check.options)
     stages = ["to-2d", "to-tiles"]
     if check.variant % 4 == 1 or not check.run:
         stages.append("legalize")

@@ -14,7 +14,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tlx.diagnostics import UsageError
 from tlx.lower.cost import needed_registers
@@ -118,6 +118,14 @@ class RandomOptions:
     def _knobs(self, query: KnobQuery) -> Knobs:
         text = self.matrix_knobs if _multiplies_on_matrix_unit(query) else self.knobs
         return parse_knobs(text, _ORIGIN) if text else NO_KNOBS
+
+
+_WithWorkspace = TypeVar("_WithWorkspace", Options, RandomOptions)
+
+
+def without_workspace_argument(options: _WithWorkspace) -> _WithWorkspace:
+    """The options for functions whose callers have no memory for temporaries: malloc in place of the argument."""
+    return replace(options, workspace="malloc") if options.workspace == "argument" else options
 
 
 def _all_but_one(items: Sequence[str]) -> list[tuple[str, ...]]:

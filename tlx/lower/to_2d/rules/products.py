@@ -197,7 +197,7 @@ def lower_matmul(
     destination: TensorView,
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
-    """Write `target = L(lhs) @ L(rhs)`."""
+    """Write `destination = L(lhs) @ L(rhs)`."""
     lhs, rhs = (context.memory.view(tensor) for tensor in op.tensors)
     emit_product(context, b, op, BatchedProduct("matmul", lhs, rhs, destination), epilogue)
 
@@ -209,7 +209,7 @@ def lower_mma(
     destination: TensorView,
     epilogue: ContractionEpilogue | None = None,
 ) -> None:
-    """Write `target = L(acc) + L(lhs) @ L(rhs)`."""
+    """Write `destination = L(acc) + L(lhs) @ L(rhs)`."""
     acc, lhs, rhs = context.memory.operands(op)
     assert lhs is not None
     assert rhs is not None
