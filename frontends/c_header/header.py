@@ -162,7 +162,7 @@ namespace tlx {
 def header_text() -> str:
     """The text of `tlx.h`."""
     results = [row for row in INTRINSICS if row.result == "vector"]
-    makers = [_memory(row) if _takes_pointer(row) else _anything(row) for row in INTRINSICS if row not in results]
+    makers = [_memory(row) if _takes_pointer(row) else _any_vector(row) for row in INTRINSICS if row not in results]
     call = _CALL.replace("{TEMPLATES}", "\n".join(map(_templates, results)))
     parts = [_TOP, _EACH, *makers, call, *map(_macros, results), _tensor_macro(results)]
     return "\n".join(part.strip("\n") + "\n" for part in parts) + "\n#endif /* __clang__ */\n#endif /* TLX_H */\n"
@@ -184,7 +184,7 @@ def _names(row: Intrinsic) -> list[str]:
     return [c_name(name) for name in (row.name, *row.aliases)]
 
 
-def _anything(row: Intrinsic) -> str:
+def _any_vector(row: Intrinsic) -> str:
     """A function of a vector of any type, and one for each element type, which is part of the symbol."""
     return "\n".join(_anything_called(row, name) for name in _names(row))
 

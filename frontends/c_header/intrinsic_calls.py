@@ -338,7 +338,7 @@ class _IntrinsicCall:
             return written
         if not is_scalar_number(written):
             raise self.call.error(f"must return a vector, not {written}")
-        fitting = self._fitting(values, bits_of(written))
+        fitting = self._result_types(values, bits_of(written))
         if len(fitting) != 1:
             raise self.call.error(self._unclear(written, fitting))
         return fitting[0]
@@ -350,7 +350,7 @@ class _IntrinsicCall:
         choices = " or ".join(map(str, fitting))
         return f"the result arrives as {written}, which may be {choices}: say the element type in the name, {name}"
 
-    def _fitting(self, values: Sequence[Value], bits: int) -> list[VectorType]:
+    def _result_types(self, values: Sequence[Value], bits: int) -> list[VectorType]:
         """The possible result types of that size."""
         tensors = [
             self._tensor(v) for (o, _), v in zip(self.arguments, values, strict=True) if o.kind is OperandKind.TENSOR

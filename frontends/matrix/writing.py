@@ -120,7 +120,7 @@ class _MatrixWriter:
     def run(self) -> None:
         ops = {id(op.instruction): op for op in self.tensors.ops if self._is_expressible(op)}
         for op in self.tensors.dynamic.ops:
-            self._stays(op.instruction, op.intrinsic.name, "its extents are known only at run time")
+            self._report_unconverted(op.instruction, op.intrinsic.name, "its extents are known only at run time")
         operands = {t.definition.result for op in ops.values() for t in op.tensors if t.kind == "load"}
         for block in self.function.blocks:
             self._write_loads(block, operands)
@@ -131,10 +131,10 @@ class _MatrixWriter:
     def _is_expressible(self, op: TensorOp) -> bool:
         problem = inexpressible_reason(op)
         if problem is not None:
-            self._stays(op.instruction, op.intrinsic.name, problem)
+            self._report_unconverted(op.instruction, op.intrinsic.name, problem)
         return problem is None
 
-    def _stays(self, call: Instruction, name: str, reason: str) -> None:
+    def _report_unconverted(self, call: Instruction, name: str, reason: str) -> None:
         self.remarks.add("missed", STAGE, f"{name} stays a tensor operation: {reason}", call.span)
 
     # Loads -----------------------------------------------------------------------------------------------------

@@ -58,12 +58,12 @@ def page() -> str:
     for subject, entries in sorted(by_subject.items()):
         doc = (import_module(f"{PACKAGE}.{subject}").__doc__ or "").partition("\n")[0].partition(":")[0]
         head = f"## {doc.removesuffix('.')}\n\n| operator | meaning | limits |\n| --- | --- | --- |\n"
-        parts.append(head + "".join(f"| {e.name} | {_meaning(e)} | {e.note} |\n" for e in entries))
+        parts.append(head + "".join(f"| {e.name} | {_description(e)} | {e.note} |\n" for e in entries))
     parts.append(_TAIL.format(functions=", ".join(defined_by_onnx())))
     return "\n".join(parts)
 
 
-def _meaning(entry: Operator) -> str:
+def _description(entry: Operator) -> str:
     doc = inspect.getdoc(entry.translate) or ""
     return doc.partition("\n")[0].replace("|", "\\|")
 

@@ -469,11 +469,11 @@ class Tensors:
     def take(self, x: Tensor, indices: Tensor, axis: int) -> Tensor:
         """Slices of a tensor along a dimension, by indices from the start."""
         if isinstance(indices, np.ndarray):
-            return self._take_known(x, indices, axis)
+            return self._take_at_constants(x, indices, axis)
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         return self.graph.take(self.value(x), indices, axis) if math.prod(shape) else np.empty(shape, x.dtype)
 
-    def _take_known(self, x: Tensor, indices: Array, axis: int) -> Tensor:
+    def _take_at_constants(self, x: Tensor, indices: Array, axis: int) -> Tensor:
         """Slices at known positions: numpy's, one slice, or a slice with steps where the positions are regular."""
         if indices.size and not (indices.min() >= 0 and indices.max() < x.shape[axis]):
             self.fail(f"index {int(indices.max())} is outside of dimension {axis}, extent {x.shape[axis]}")

@@ -54,7 +54,9 @@ class Reports:
             visible: The names that are defined there.
         """
         notes = () if closed is None else (Note("declared here, in a region that has closed", closed),)
-        near = "" if closed is not None or name.text.isdigit() or len(self.errors) >= LIMIT else _near(name, visible)
+        near = (
+            "" if closed is not None or name.text.isdigit() or len(self.errors) >= LIMIT else _suggestion(name, visible)
+        )
         remedy = near or ": define it above, in this or an enclosing region"
         self.add(f"{name} is not defined here{remedy}", name.span, *notes)
 
@@ -68,7 +70,7 @@ class Reports:
             raise ProgramError(sorted(self.errors, key=lambda e: e.span.start if e.span else -1))
 
 
-def _near(name: Name, visible: Iterable[str]) -> str:
+def _suggestion(name: Name, visible: Iterable[str]) -> str:
     """`; did you mean '%...'?` with one of the most recent names of similar length."""
     alike = [f"%{v}" for v in visible if not v.isdigit() and abs(len(v) - len(name.text)) <= _LONGER]
     return did_you_mean(str(name), alike[-_COMPARED:]) if len(name.text) > 1 else ""

@@ -112,7 +112,7 @@ def c_parameters(function: Function, *, one_group: bool) -> list[CParameter]:
     ]
     launch = (*_IDS, *_COUNTS) if one_group else _COUNTS
     parameters += [CParameter(name, "launch", I64, -1, i % 3) for i, name in enumerate(launch)]
-    return _made_unique(parameters, set(names))
+    return _with_unique_names(parameters, set(names))
 
 
 def function_names(program: Program) -> list[tuple[str, str]]:
@@ -147,7 +147,7 @@ def _free(name: str, used: set[str]) -> str:
     return name
 
 
-def _made_unique(parameters: list[CParameter], used: set[str]) -> list[CParameter]:
+def _with_unique_names(parameters: list[CParameter], used: set[str]) -> list[CParameter]:
     """Parameters keep their names; generated ones such as `A_shape1` are renamed if they collide."""
     own = ("scalar", "pointer", "pointers")
     return [c if c.role in own else replace(c, name=_free(c.name, used)) for c in parameters]
@@ -263,10 +263,10 @@ def _left_width(function: Function) -> int:
 
 
 def _meanings(function: Function) -> list[tuple[str, str]]:
-    return [(c.name, _meaning(c, function)) for c in c_parameters(function, one_group=False)]
+    return [(c.name, _description(c, function)) for c in c_parameters(function, one_group=False)]
 
 
-def _meaning(c: CParameter, function: Function) -> str:
+def _description(c: CParameter, function: Function) -> str:
     if c.role == "launch":
         return f"number of work-groups along {'xyz'[c.mode]}"
     parameter = function.parameters[c.parameter]

@@ -107,7 +107,7 @@ def cast_spread(spread: Spread | None, type_: ScalarType) -> Spread | None:
     """A value of an integer type converted to another type."""
     if type_.kind != "int":
         return function_spread(spread)
-    return _fitting(spread, type_)
+    return _without_overflow(spread, type_)
 
 
 def binary_spread(op: str, lhs: Spread | None, rhs: Spread | None, type_: ScalarType) -> Spread | None:
@@ -117,7 +117,7 @@ def binary_spread(op: str, lhs: Spread | None, rhs: Spread | None, type_: Scalar
     spread = _sum(op, lhs, rhs) or _exactly(op, lhs, rhs) or _product(op, lhs, rhs)
     if spread is None:
         return UNIFORM if is_uniform(lhs) and is_uniform(rhs) else None
-    return _fitting(spread, type_)
+    return _without_overflow(spread, type_)
 
 
 def trip_counts(start: Spread | None, stop: Spread | None, step: Spread | None) -> tuple[int, ...] | None:
@@ -184,7 +184,7 @@ def _spread(exact: bool, offsets: tuple[int, ...]) -> Spread:
     return constant_spread(offsets[0]) if exact else UNIFORM
 
 
-def _fitting(spread: Spread | None, type_: ScalarType) -> Spread | None:
+def _without_overflow(spread: Spread | None, type_: ScalarType) -> Spread | None:
     """The spread if its offsets fit a type; otherwise values may wrap around, and nothing is known."""
     limit = 2 if type_.kind == "bool" else 1 << (type_.bits - 1)
     if spread is None or (-limit <= min(spread.offsets) and max(spread.offsets) < limit):

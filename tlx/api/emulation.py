@@ -231,7 +231,7 @@ def compile_emulated(
     features = ",".join(options.features)
     if compiler:
         image = compile_ir(compiler, text, options.triple, opt_level)
-        calls = emit_code(table.alone, "obj", opt_level, options.cpu, features, triple=options.triple)
+        calls = emit_code(table.standalone_module, "obj", opt_level, options.cpu, features, triple=options.triple)
         objects = {"module.o": image, "table.o": calls}
     else:
         image = emit_code(text + table.text, "obj", opt_level, options.cpu, features, triple=options.triple)
@@ -264,7 +264,7 @@ class _Table:
         return number
 
     @property
-    def alone(self) -> str:
+    def standalone_module(self) -> str:
         """A module of its own, which declares the functions."""
         return "".join([*self._declarations, self.text])
 

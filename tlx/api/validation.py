@@ -123,7 +123,7 @@ def compare_stages(
         exact: Whether intermediate results are rounded to bfloat. If they are not, what a function computes after the
             stage that omits the rounding is what the next stages are compared with.
     """
-    module = _whole(str(raise_front_ends(parse(text, name))), name)
+    module = _fully_parsed(str(raise_front_ends(parse(text, name))), name)
     outputs = [part for step, output in stages.outputs for part in _versions(step, output, name)]
     notes: list[Note] = []
     for function in module.functions:
@@ -140,10 +140,10 @@ def _versions(step: Step, text: str, name: str) -> Iterator[tuple[Step, Module]]
     """A stage's output for each kind of machine that it has versions for."""
     for level in levels(text) or [0]:
         version = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
-        yield version, _whole(at_level(text, level), f"{name} after {step.name}")
+        yield version, _fully_parsed(at_level(text, level), f"{name} after {step.name}")
 
 
-def _whole(text: str, name: str) -> Module:
+def _fully_parsed(text: str, name: str) -> Module:
     """A module with every function parsed."""
     return parse_fully(text, name)
 

@@ -97,7 +97,8 @@ def _cells(cells: Sequence[Record], lanes: int, names: Sequence[str]) -> str:
     ratios = [f"/ {peer}" for peer in peers]
     heads = ["types", "size", "variant", "peak", "ours", "of peak", "predicted", *ratios, "bar", "of bar"]
     rows = [
-        [*_own(cell), *(_ratio(cell["to_peers"].get(peer)) for peer in peers), *_judged(cell, lanes)] for cell in cells
+        [*_own(cell), *(_ratio(cell["to_peers"].get(peer)) for peer in peers), *_verdict_cells(cell, lanes)]
+        for cell in cells
     ]
     units = ", ".join(dict.fromkeys(cell["unit"] for cell in cells))
     return f"Speeds in {units}.\n\n" + "\n".join(markdown_table(heads, rows))
@@ -115,7 +116,7 @@ def _own(cell: Record) -> list[str]:
     ]
 
 
-def _judged(cell: Record, lanes: int) -> list[str]:
+def _verdict_cells(cell: Record, lanes: int) -> list[str]:
     bound = verdict(cell, lanes)
     if bound is None:
         return ["", cell["error"] or ("not measured" if share_of_peak(cell) is None else "no peer")]
@@ -351,7 +352,7 @@ def verdict(cell: Record, lanes: int) -> BarVerdict | None:
     top = (share_of_peak(cell, best) if best else None) or 1.0
     to_best = cell["to_best"] or 0.0
     if cell["unit"] == "GB/s":
-        return _tied(min(_MEMORY_BAR, top), part)
+        return _verdict(min(_MEMORY_BAR, top), part)
     if cell["peak_loop"].startswith("tdp"):
         if not best:
             return None
@@ -362,10 +363,10 @@ def verdict(cell: Record, lanes: int) -> BarVerdict | None:
     if cell["row"] == "gemm" and "read" not in cell["peak_loop"] and sides and max(sides) <= _SMALL:
         bar, to_libxsmm = _LANE_BAR * _lane_share(cell, sides, lanes), cell["to_peers"].get("libxsmm", 1.0)
         return BarVerdict(bar, min(to_libxsmm, part / bar), to_libxsmm >= _TIE and part >= bar)
-    return _tied(min(_PEAK_BAR, top), part, to_best)
+    return _verdict(min(_PEAK_BAR, top), part, to_best)
 
 
-def _tied(bar: float, part: float, to_best: float = 0.0) -> BarVerdict:
+def _verdict(bar: float, part: float, to_best: float = 0.0) -> BarVerdict:
     reached = max(part / bar, to_best)
     return BarVerdict(bar, reached, reached >= _TIE)
 

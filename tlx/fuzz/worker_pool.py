@@ -83,7 +83,7 @@ class Worker:
         while True:
             event = self._event(process)
             if event is None:
-                return self._ended(process, request, doing)
+                return self._outcome_of_dead_worker(process, request, doing)
             if "doing" not in event:
                 return _parse_event(request, event)
             doing = event["doing"]
@@ -133,7 +133,7 @@ class Worker:
         line, _, self._pending = self._pending.partition(b"\n")
         return json.loads(line) if line.startswith(b"{") else {"doing": "starting"}
 
-    def _ended(self, process: subprocess.Popen[bytes], request: Request, doing: str) -> CheckOutcome:
+    def _outcome_of_dead_worker(self, process: subprocess.Popen[bytes], request: Request, doing: str) -> CheckOutcome:
         status = process.wait()
         errors = ""
         if self._errors is not None:

@@ -79,7 +79,7 @@ class _LoopCarriedValue:
     phi: Instruction | None = None
     is_taken: bool = False
 
-    def is_kept(self, following: Value) -> bool:
+    def is_in_place(self, following: Value) -> bool:
         """Whether the state of the next iteration is where it has to be."""
         return self.phi is None and self.is_at(following)
 
@@ -177,7 +177,7 @@ class ControlFlowMethods(Composites):
             for number in range(1, _bodies(cycles)):
                 inner.append(self._inner_test(condition, carried, results, _homes(cycles, number)))
                 results = self._iteration(inner[-1].test, body, inner[-1].state)
-            kept = [c.is_kept(x) for c, x in zip(carried, results, strict=True)]
+            kept = [c.is_in_place(x) for c, x in zip(carried, results, strict=True)]
             self._carry([(c, x) for c, x, k in zip(carried, results, kept, strict=True) if not k])
             b.branch(head)
         end = b.new_block("done", after=inner[0].back if inner else None)  # the last block
@@ -200,7 +200,7 @@ class ControlFlowMethods(Composites):
         final = [
             self._of_vector(phi.value, c.initial.shape, c.initial.dtype)
             if phi
-            else self._enter(c, outer, is_kept=k and number not in moving)
+            else self._enter(c, outer, is_in_place=k and number not in moving)
             for number, (c, k, phi) in enumerate(zip(carried, kept, phis, strict=True))
         ]
         b.branch(head)
@@ -212,16 +212,16 @@ class ControlFlowMethods(Composites):
     ) -> tuple[Value, ...]:
         """A loop that does not carry the tensors without elements of its state."""
 
-        def whole(state: Sequence[Value]) -> list[Value]:
+        def with_empty(state: Sequence[Value]) -> list[Value]:
             elements = iter(state)
             return [next(elements) if x.view.count else x for x in initial]
 
         def step(*state: Value) -> list[Value]:
-            following = self._results("while_loop", "the body", body(*whole(state)), initial)
+            following = self._results("while_loop", "the body", body(*with_empty(state)), initial)
             return [x for x in following if x.view.count]
 
         carried = [x for x in initial if x.view.count]
-        return tuple(whole(self.while_loop(lambda *state: condition(*whole(state)), step, *carried)))
+        return tuple(with_empty(self.while_loop(lambda *state: condition(*with_empty(state)), step, *carried)))
 
     def conditional(
         self, predicate: Operand, if_true: Callable[..., Any], if_false: Callable[..., Any], *operands: Operand
@@ -399,14 +399,14 @@ class ControlFlowMethods(Composites):
             else:
                 add_incoming(c.phi, vector, self._builder.block.name)
 
-    def _enter(self, c: _LoopCarriedValue, outer: int, *, is_kept: bool) -> Value:
+    def _enter(self, c: _LoopCarriedValue, outer: int, *, is_in_place: bool) -> Value:
         """Write the initial value where the loop carries it; returns the value after the loop."""
         if c.phi is not None:
             return c.value
         buffer = c.value.buffer
         assert buffer.memory is not None
         buffer.memory.region = outer
-        if is_kept and not buffer.is_overwritten:  # never written
+        if is_in_place and not buffer.is_overwritten:  # never written
             if c.is_taken:
                 buffer.memory.writes.pop()
                 return c.initial

@@ -48,9 +48,15 @@ def check_subtarget(
     if not triple and any(feature not in requested for feature in unknown["features"]):
         return  # the target is not for this machine's architecture, and no triple is given
     if name := next((feature[1:] for feature in unknown["features"] if feature in requested), ""):
-        raise UsageError(f"unknown feature '{name}'{_on(triple)}{_near(name, _known(triple)[1])}")
+        raise UsageError(
+            f"unknown feature '{name}'{_on(triple)}{_suggestion(name, _processors_and_features(triple)[1])}"
+        )
     if unknown["cpus"]:
-        hint = "; use --target=native for this machine" if cpu == "native" else _near(cpu, _known(triple)[0])
+        hint = (
+            "; use --target=native for this machine"
+            if cpu == "native"
+            else _suggestion(cpu, _processors_and_features(triple)[0])
+        )
         raise UsageError(f"unknown processor '{cpu}'{_on(triple)}{hint}")
     if unknown["features"]:
         names = ", ".join(feature[1:] for feature in unknown["features"][:3])
@@ -91,7 +97,7 @@ def lacking_features(
     return frozenset(feature for number, feature in enumerate(wanted) if f"@need.{number}(" in inlined)
 
 
-def _known(triple: str) -> tuple[str, str]:
+def _processors_and_features(triple: str) -> tuple[str, str]:
     """LLVM's lists of processors and features, from a new process: LLVM prints them once per process only."""
     process = LLVMProcess()
     try:
@@ -105,7 +111,7 @@ def _on(triple: str) -> str:
     return f" for triple '{triple}'" if triple else ""
 
 
-def _near(name: str, known: str) -> str:
+def _suggestion(name: str, known: str) -> str:
     """A suggestion of a similar name; empty if there is none."""
     return did_you_mean(name, _NAME.findall(known), cutoff=0.75)
 
@@ -172,7 +178,7 @@ def emit_code(
         notes = _remedies(message, machine) if rejected.kind == "emit" else []
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {message}", notes=notes) from None
     except LLVMCrashError as crash:
-        avoiding = _avoiding(crash.message, llvm_options)
+        avoiding = _workaround(crash.message, llvm_options)
         if avoiding:
             options = (*llvm_options, avoiding)
             return emit_code(text, kind, opt_level, cpu, features, triple, llvm_options=options, jit=jit, passes=passes)
@@ -208,7 +214,7 @@ def _without_defective_passes(triple: str) -> tuple[str, ...]:
     return _DEFECTIVE_PASSES.get(architecture(triple or native_triple()), ())
 
 
-def _avoiding(message: str, options: Sequence[str]) -> str:
+def _workaround(message: str, options: Sequence[str]) -> str:
     """The option to try after some options, with which LLVM may not crash as a message says; empty if none is left."""
     known = next((known for assertion, known in _DEFECTS.items() if assertion in message), ())
     return next((option for option in known if option not in options), "")

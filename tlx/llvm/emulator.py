@@ -338,7 +338,7 @@ class EmulatedProgram:
             process.stdin.write(self._words(len(calls), *words))
             process.stdin.flush()
         except BrokenPipeError:
-            raise self._died() from None
+            raise self._end_of_program() from None
         intact: list[bool] = []
         for array in arrays:
             (is_intact,) = struct.unpack(f"{self._order}I", self._read(4))
@@ -379,10 +379,10 @@ class EmulatedProgram:
         assert self._process.stdout is not None
         data = self._process.stdout.read(count)
         if len(data) < count:
-            raise self._died()
+            raise self._end_of_program()
         return data
 
-    def _died(self) -> EmulationError:
+    def _end_of_program(self) -> EmulationError:
         """The error of a program that has ended."""
         assert self._process is not None
         assert self._errors is not None

@@ -270,7 +270,7 @@ def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
     return json.dumps({"features": features, "cpus": cpus}).encode()
 
 
-def _known(_bulk: int, request: dict[str, Any]) -> bytes:
+def _processors_and_features(_bulk: int, request: dict[str, Any]) -> bytes:
     """LLVM's list of processors and features, which it prints only once in a process."""
     target = _target(request["triple"])
     return _captured_stderr(lambda: target.create_target_machine(features="+help")).encode()
@@ -336,7 +336,7 @@ _OPERATIONS: Final[dict[str, _Operation]] = {
     "check": _check,
     "disassemble": _disassemble,
     "emit": _emit,
-    "known": _known,
+    "known": _processors_and_features,
     "unknown": _unknown,
 }
 

@@ -49,7 +49,7 @@ class _Kernel:
         """Bytes of its definition."""
         return self.end - self.start
 
-    def hidden(self, text: str) -> str:
+    def as_hidden_function(self, text: str) -> str:
         """Its definition, which other parts can call."""
         return text[self.start : self.end].replace("define internal ", "define hidden ", 1)
 
@@ -70,7 +70,7 @@ def split_module(text: str) -> list[str]:
     shared = "\n".join(_SHARED_LINE.findall(outside))
     groups = _balanced(kernels, count)
     called = {name for kernel in kernels for name in kernel.mentioned}
-    changed = {name: kernel.hidden(text) for name, kernel in defined.items() if name in called}
+    changed = {name: kernel.as_hidden_function(text) for name, kernel in defined.items() if name in called}
     changed |= {kernel.name: declared[kernel.name] for kernel in kernels}
     rest = _replaced(text, defined, changed)
     return [rest, *(_part(text, group, lines | declared, shared) for group in groups)]
@@ -117,4 +117,4 @@ def _part(text: str, group: list[_Kernel], lines: Mapping[str, str], shared: str
     own = {kernel.name for kernel in group}
     mentioned = dict.fromkeys(name for kernel in group for name in sorted(kernel.mentioned - own))
     others = [lines[name] for name in mentioned]
-    return "\n".join([shared, *others, *(kernel.hidden(text) for kernel in group), ""])
+    return "\n".join([shared, *others, *(kernel.as_hidden_function(text) for kernel in group), ""])

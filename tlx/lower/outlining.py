@@ -114,7 +114,7 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function], n
             continue
         name = module.global_names.fresh(f"tlx.nest.{function.name}")
         nest, caller = extract_region(module, function, region, name, nest_attributes(module, inside))
-        shared = nests.setdefault(_meaning(nest), nest)
+        shared = nests.setdefault(_canonical_form(nest), nest)
         if shared is not nest:
             call = next(i for i in caller.instructions if i.callee == nest.name)
             set_operand(call, 0, replace(cast("Global", call.operands[0]), name=shared.name))
@@ -128,7 +128,7 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function], n
     module.remove(*equal)
 
 
-def _meaning(nest: Function) -> object:
+def _canonical_form(nest: Function) -> object:
     """The text of a nest with numbers for the names of its values, and its attributes."""
     numbers: dict[str, int] = {}
 

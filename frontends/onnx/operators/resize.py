@@ -209,7 +209,7 @@ def grid_sample(t: Tensors, node: OnnxNode, x: Tensor, grid: Tensor) -> Tensor:
         place = t.add(t.multiply(along, scale), offset)
         places.append(place if mode == "cubic" else inside(place, extent))
     if mode == "nearest":
-        result = _picked(t, x, [t.unary("round", place) for place in places], border == "zeros")
+        result = _gathered(t, x, [t.unary("round", place) for place in places], border == "zeros")
     elif mode == "linear":
         result = interpolated(t, x, places, is_zero_outside=border == "zeros")
     else:
@@ -249,7 +249,7 @@ def _weighted(t: Tensors, x: Tensor, taps: Sequence[Sequence[tuple[Tensor, Tenso
     result: Tensor | None = None
     for corner in itertools.product(*taps):
         weight = functools.reduce(t.multiply, [w for _, w in corner])
-        term = t.multiply(_picked(t, x, [at for at, _ in corner], is_zero_outside), t.expand(weight, 1))
+        term = t.multiply(_gathered(t, x, [at for at, _ in corner], is_zero_outside), t.expand(weight, 1))
         result = term if result is None else t.add(result, term)
     assert result is not None
     return result
@@ -269,7 +269,7 @@ def _reflected(t: Tensors, node: OnnxNode, place: Tensor, extent: int) -> Tensor
     return t.minimum(t.maximum(folded, 0), extent - 1)
 
 
-def _picked(t: Tensors, x: Tensor, places: Sequence[Tensor], is_zero_outside: bool) -> Tensor:
+def _gathered(t: Tensors, x: Tensor, places: Sequence[Tensor], is_zero_outside: bool) -> Tensor:
     """The elements at whole positions, `(N, C, count)`."""
     samples, channels, *extents = x.shape
     count = places[0].shape[1]

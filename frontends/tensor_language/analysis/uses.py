@@ -141,10 +141,10 @@ class _MatrixAnalysis:
             self._use(i, types, scope)
             inner = dict(scope)
             if isinstance(i, For):
-                inner |= self._known(i.carried, [reference.type for reference in i.types])
+                inner |= self._name_facts(i.carried, [reference.type for reference in i.types])
             for body in i.regions():
-                self.region(body, inner | self._known(_variables(i), []))
-            scope |= self._known(i.results, [reference.type for reference in i.types])
+                self.region(body, inner | self._name_facts(_variables(i), []))
+            scope |= self._name_facts(i.results, [reference.type for reference in i.types])
 
     def _use(self, i: Instruction, types: set[CoopMatrixType], scope: Mapping[str, _NameFacts]) -> None:
         """Note how an instruction uses matrices of some types."""
@@ -163,7 +163,7 @@ class _MatrixAnalysis:
                 self.not_copied |= types
                 self.not_multiplied |= types
 
-    def _known(self, names: Sequence[Name], types: Sequence[Type]) -> dict[str, _NameFacts]:
+    def _name_facts(self, names: Sequence[Name], types: Sequence[Type]) -> dict[str, _NameFacts]:
         matrices = [type_ if isinstance(type_, CoopMatrixType) else None for type_ in types]
         matrices += [None] * (len(names) - len(matrices))
         return {n.text: _NameFacts(m, id(n) in self._varying) for n, m in zip(names, matrices, strict=True)}

@@ -383,7 +383,7 @@ def subview(e: Emitter, i: Subview) -> None:
     ]
     alignment = math.gcd(operand.alignment, *(move * type_.element.size for move in moves))
     pointer = pointer_at(e, operand, offset)
-    e.bind(i.result, _viewed(type_, pointer, shape, stride, alignment))
+    e.bind(i.result, _memref(type_, pointer, shape, stride, alignment))
 
 
 def _multiple_of(offset: Value, step: Value) -> int:
@@ -400,7 +400,7 @@ def expand(e: Emitter, i: Expand) -> None:
         steps.append(offset_product(e, steps[-1], entry))
     shape = [*operand.shape[: i.mode], *sizes, *operand.shape[i.mode + 1 :]]
     stride = [*operand.stride[: i.mode], *steps, *operand.stride[i.mode + 1 :]]
-    e.bind(i.result, _viewed(_memref_type(i), operand.pointer, shape, stride, operand.alignment))
+    e.bind(i.result, _memref(_memref_type(i), operand.pointer, shape, stride, operand.alignment))
 
 
 def fuse(e: Emitter, i: Fuse) -> None:
@@ -411,15 +411,17 @@ def fuse(e: Emitter, i: Fuse) -> None:
         whole = offset_product(e, whole, entry)
     shape = [*operand.shape[: i.first], whole, *operand.shape[i.last + 1 :]]
     stride = [*operand.stride[: i.first + 1], *operand.stride[i.last + 1 :]]
-    e.bind(i.result, _viewed(_memref_type(i), operand.pointer, shape, stride, operand.alignment))
+    e.bind(i.result, _memref(_memref_type(i), operand.pointer, shape, stride, operand.alignment))
 
 
-def _viewed(type_: MemrefType, pointer: Value, shape: list[Value], stride: list[Value], alignment: int) -> Memref:
+def _memref(type_: MemrefType, pointer: Value, shape: list[Value], stride: list[Value], alignment: int) -> Memref:
     """A memref; static extents are constants."""
-    return Memref(type_, pointer, _known(type_.shape, shape), _known(type_.stride, stride), alignment)
+    return Memref(
+        type_, pointer, _with_static_extents(type_.shape, shape), _with_static_extents(type_.stride, stride), alignment
+    )
 
 
-def _known(extents: tuple[Extent, ...], values: list[Value]) -> tuple[Value, ...]:
+def _with_static_extents(extents: tuple[Extent, ...], values: list[Value]) -> tuple[Value, ...]:
     """Values, replaced by constants where a type has static extents."""
     pairs = zip(extents, values, strict=True)
     return tuple(value if entry is None else const_int(I64, entry) for entry, value in pairs)

@@ -204,7 +204,7 @@ def _tensor_of(memref: Memref, labels: tuple[Label, Label]) -> tuple[TensorType,
     Returns:
         The tensor's type and its pitches.
     """
-    shape, strides = _known(memref.shape), _known(memref.stride)
+    shape, strides = _static_values(memref.shape), _static_values(memref.stride)
     extents = [*shape, 1, 1][:2]
     if _is_strided(memref):
         order, pitch = (0, 1), strides[0]
@@ -282,7 +282,7 @@ def _operand(e: Emitter, memref: Memref, labels: tuple[Label, Label], sums: Type
 
 def _elements(e: Emitter, factor: Factor, type_: ScalarType) -> Value:
     """The elements of a factor in the memory order of the output, as a type."""
-    if factor.modes != (1, 0) or 1 in _known(factor.memref.shape):
+    if factor.modes != (1, 0) or 1 in _static_values(factor.memref.shape):
         return _vector(e, factor.memref, type_)
     tensor, pitches = _tensor_of(factor.memref, (1, 0))
     transposed = e.b.transpose(e.b.tensor_load(factor.memref.pointer, tensor, pitches), (1, 0))
@@ -300,20 +300,20 @@ def _is_tensor(memref: Memref) -> bool:
     shape, strides = memref.shape, memref.stride
     if len(shape) > 2 or not all(isinstance(v, ConstInt) for v in (*shape, *strides)):
         return False
-    numbers = [*_known(shape), *_known(strides)]
+    numbers = [*_static_values(shape), *_static_values(strides)]
     count = 1
-    for extent in _known(shape):
+    for extent in _static_values(shape):
         count *= extent
-    is_strided_matrix = len(shape) == 2 and _is_strided(memref) and _known(shape)[1] != 1
+    is_strided_matrix = len(shape) == 2 and _is_strided(memref) and _static_values(shape)[1] != 1
     return max(count, *numbers, 1) <= LARGEST and not is_strided_matrix
 
 
 def _is_strided(memref: Memref) -> bool:
     """Whether neighbours along the first mode are not neighbours in memory."""
-    return bool(memref.shape) and _known(memref.stride)[0] != 1 and _known(memref.shape)[0] != 1
+    return bool(memref.shape) and _static_values(memref.stride)[0] != 1 and _static_values(memref.shape)[0] != 1
 
 
-def _known(values: Sequence[Value]) -> list[int]:
+def _static_values(values: Sequence[Value]) -> list[int]:
     numbers = [value.value for value in values if isinstance(value, ConstInt)]
     assert len(numbers) == len(values)
     return numbers

@@ -85,7 +85,7 @@ class CompiledKernel(LoadedCode):
             ArgumentError: An argument does not fit.
         """
         counts = _counts(groups)
-        offsets = self._taken_offsets(named) if named else {}
+        offsets = self._pop_offsets(named) if named else {}
         values = self._ordered(arguments, named)
         passed: list[Any] = []
         bound: list[BoundArgument] = []
@@ -101,7 +101,7 @@ class CompiledKernel(LoadedCode):
         self._call.unchecked(*passed, *counts)
         del bound  # until here it keeps the memory alive that the code accesses
 
-    def _taken_offsets(self, named: dict[str, Any]) -> dict[int, int]:
+    def _pop_offsets(self, named: dict[str, Any]) -> dict[int, int]:
         """The offsets of groups, taken out of the named arguments."""
         return {self._offsets[n]: _offset(n, named.pop(n)) for n in [*named] if n in self._offsets}
 
@@ -154,7 +154,7 @@ class DeviceKernel(CompiledKernel):
             TlxError: The device refuses the kernel.
         """
         counts = _counts(groups)
-        offsets = self._taken_offsets(named)
+        offsets = self._pop_offsets(named)
         values = self._ordered(arguments, named)
         function = self._on_device
         handle = stream_handle(stream)

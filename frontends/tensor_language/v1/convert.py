@@ -231,14 +231,14 @@ class Converter:
 
     def constant(self, constant: ConstantOperand, type_: ScalarType) -> Name:
         """A constant as a value."""
-        value = self._fitting(constant, type_)
+        value = self._as_version_2(constant, type_)
         key = repr(value), type_
         if key not in self._constants:
             instruction = ConstantInstruction(value=value, span=constant.span)
             self._constants[key] = self.value(constant_name(value, type_), instruction, type_)
         return self._constants[key]
 
-    def _fitting(self, constant: ConstantOperand, type_: ScalarType) -> bool | int | float:
+    def _as_version_2(self, constant: ConstantOperand, type_: ScalarType) -> bool | int | float:
         """The value in version 2, where `true` and `false` are the only values of `bool`."""
         value = constant.value
         if type_ != BOOL:

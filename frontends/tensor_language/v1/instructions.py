@@ -326,7 +326,7 @@ def cast(c: Cursor) -> Conversion:
         if source.type == target.type:
             return scalars.ArithBinary(op="or", lhs=name_, rhs=name_, types=(target,))
         if source.type == BOOL:
-            then, otherwise = (_yielding(converter, number, target.type) for number in (1, 0))
+            then, otherwise = (_region_of_constant(converter, number, target.type) for number in (1, 0))
             return control.If(condition=name_, then=then, otherwise=otherwise, types=(target,))
         zero = _number(converter, 0, source.type)
         return scalars.Comparison(op="not_equal", lhs=name_, rhs=zero, types=(target,))
@@ -334,7 +334,7 @@ def cast(c: Cursor) -> Conversion:
     return convert
 
 
-def _yielding(converter: Converter, number: int, type_: Type) -> Region:
+def _region_of_constant(converter: Converter, number: int, type_: Type) -> Region:
     """A region that only yields a number."""
     with converter.block() as written:
         converter.add(control.Yield(values=(_number(converter, number, type_),), span=converter.span))
@@ -348,7 +348,7 @@ def _number(converter: Converter, number: int, type_: Type) -> Name:
     )
 
 
-def _viewed(node: Instruction, source: Type) -> Instruction:
+def _with_inferred_type(node: Instruction, source: Type) -> Instruction:
     """An instruction whose result type follows from that of the memref or group that it reads."""
     type_ = operation_of(node).gives(node, lambda _: source)
     assert type_ is not None
@@ -364,7 +364,7 @@ def load(c: Cursor) -> Conversion:
 
     def convert(converter: Converter) -> Instruction:
         viewed = converter.expect(source, type_)
-        return _viewed(memory.Load(source=source, indices=tuple(map(converter.index, indices))), viewed)
+        return _with_inferred_type(memory.Load(source=source, indices=tuple(map(converter.index, indices))), viewed)
 
     return convert
 
@@ -390,7 +390,7 @@ def size(c: Cursor) -> Conversion:
     memref = name(c, "the memref")
     mode = bracketed_integer(c, "the mode")
     (type_,) = types_after_colon(c, memref_type)
-    return lambda b: _viewed(memory.Size(operand=memref, mode=mode), b.expect(memref, type_))
+    return lambda b: _with_inferred_type(memory.Size(operand=memref, mode=mode), b.expect(memref, type_))
 
 
 def fuse(c: Cursor) -> Conversion:
@@ -406,7 +406,7 @@ def fuse(c: Cursor) -> Conversion:
     def convert(converter: Converter) -> Instruction | None:
         source = converter.memref(memref, type_)
         if 0 <= first < last < source.order:
-            return _viewed(memory.Fuse(operand=memref, first=first, last=last), source)
+            return _with_inferred_type(memory.Fuse(operand=memref, first=first, last=last), source)
         limit = f"below {source.order} for {spell(source)}"
         return converter.error(f"fuse takes two modes in order, {limit}, got {first} and {last}")
 
@@ -456,7 +456,7 @@ def subview(c: Cursor) -> Conversion:
             expected = f"{source.order} for {spell(source)}"
             return converter.error(f"subview takes a slice for each mode, {expected}, got {len(written)}")
         slices = tuple(_slice(converter, memref, mode, source.shape[mode], s) for mode, s in enumerate(written))
-        return _viewed(memory.Subview(operand=memref, slices=slices), source)
+        return _with_inferred_type(memory.Subview(operand=memref, slices=slices), source)
 
     return convert
 
@@ -512,7 +512,11 @@ def expand(c: Cursor) -> Conversion:
         if not 0 <= mode < source.order:
             return converter.error(f"expand takes a mode below {source.order} for {spell(source)}, got {mode}")
         shape = _shape(converter, memref, mode, source.shape[mode], written)
-        return None if shape is None else _viewed(memory.Expand(operand=memref, mode=mode, shape=shape), source)
+        return (
+            None
+            if shape is None
+            else _with_inferred_type(memory.Expand(operand=memref, mode=mode, shape=shape), source)
+        )
 
     return convert
 

@@ -105,7 +105,7 @@ def _measured(works: list[Workload], setting: BenchSettings, echo: Echo, watch: 
         for name, threads in product(names, counts):
             keys = [work.key for work in works]
             how = (peers, setting.peers_path, setting.rounds, setting.cpu, setting.sweep, sizes)
-            for message in _worked(Job(keys, name, threads, *how)):
+            for message in _messages(Job(keys, name, threads, *how)):
                 if "facts" in message:
                     runs.append({**message["facts"], "cells": []})
                     _introduce(runs, message["absent"], said, results.heading(), echo)
@@ -170,7 +170,7 @@ def _counts(setting: BenchSettings) -> tuple[int, ...]:
     return tuple(dict.fromkeys([*powers, allowed]))
 
 
-def _worked(job: Job) -> Iterator[dict[str, Any]]:
+def _messages(job: Job) -> Iterator[dict[str, Any]]:
     """The messages of a process that measures a job; libraries are kept to the target's instructions.
 
     Raises:

@@ -150,7 +150,7 @@ class Libxsmm:
         gemm, (mb, nb, kb) = problem.gemm, problem.blocks
         shape = _shape(gemm, mb, nb, kb, leading=(nb, kb, nb))
         strides = (kb * nb * gemm.rhs.bytes, mb * kb * gemm.lhs.bytes)
-        kernel = self._summing(shape, strides, _flags(gemm), arrays)
+        kernel = self._accumulating_kernel(shape, strides, _flags(gemm), arrays)
         if kernel:
             block = mb * nb * gemm.out.bytes
             loops = BlockLoops(
@@ -192,7 +192,7 @@ class Libxsmm:
                 continue
             shape = _shape(like, gemm.m, gemm.n, gemm.k)
             kernel = (
-                self._summing(shape, (sizes[1], sizes[0]), _flags(like))
+                self._accumulating_kernel(shape, (sizes[1], sizes[0]), _flags(like))
                 if batch.reduced
                 else self._dispatch(shape, _flags(like), 0)
             )
@@ -233,7 +233,7 @@ class Libxsmm:
                     continue
                 shape = _shape(like, mb, nb, kb, leading=(nb, gemm.k, gemm.n))
                 strides = (kb * nb * gemm.rhs.bytes, kb * gemm.lhs.bytes)
-                kernel = self._summing(shape, strides, _flags(like))
+                kernel = self._accumulating_kernel(shape, strides, _flags(like))
                 if kernel:
                     loops = _row_major_loops(like, kernel, (mb, nb, kb), gemm.n, gemm.k * gemm.rhs.bytes)
                     repeat = compile_loop(loops.text(pointers), (self._library, arrays, panels))
@@ -249,7 +249,7 @@ class Libxsmm:
         kernels: dict[Blocks, int] = {}
         for blocks in _blocks(gemm):
             strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
-            if kernel := self._summing(_shape(gemm, *blocks), strides, flags, arrays):
+            if kernel := self._accumulating_kernel(_shape(gemm, *blocks), strides, flags, arrays):
                 kernels[blocks] = kernel
 
         def repeat(blocks: Blocks, columns: int, pack: int) -> Repeat:
@@ -266,7 +266,7 @@ class Libxsmm:
             note = f"blocks of {'x'.join(map(str, blocks))}" + (", packs b" if flat else "")
             yield Attempt(repeat(blocks, gemm.n, flat), note)
 
-    def _summing(
+    def _accumulating_kernel(
         self, shape: GemmShape, strides: tuple[int, int], flags: int, arrays: Mapping[str, Array] | None = None
     ) -> int | None:
         """A kernel that sums products of blocks, with bias and ReLU if there is an array of biases; None without one.

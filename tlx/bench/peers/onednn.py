@@ -274,13 +274,13 @@ class OnednnLibrary:
 
     def reorder_weights(self, pd: Handle, description: Handle, array: Array) -> Memory:
         """A copy of the weights in the layout that a primitive prefers."""
-        source, target = self.memory(description, array), self._own(self._preferred(pd, WEIGHTS))
+        source, target = self.memory(description, array), self._own(self._chosen_descriptor(pd, WEIGHTS))
         self._execute(self._reorder(source, target))
         return target
 
     def reorder_argument(self, pd: Handle, index: int, description: Handle, array: Array) -> ReorderedArray:
         """A primitive's source or destination in the layout that it prefers."""
-        outer, preferred = self.memory(description, array), self._preferred(pd, index)
+        outer, preferred = self.memory(description, array), self._chosen_descriptor(pd, index)
         if self._library.dnnl_memory_desc_equal(description, preferred):
             return ReorderedArray(outer, [], [])
         inner = self._own(preferred)
@@ -321,7 +321,7 @@ class OnednnLibrary:
         self.execution([primitive], None)(1)
         self._library.dnnl_stream_wait(self._stream)
 
-    def _preferred(self, pd: Handle, index: int) -> Handle:
+    def _chosen_descriptor(self, pd: Handle, index: int) -> Handle:
         """The memory descriptor that a primitive chose for an argument."""
         query = self._library.dnnl_primitive_desc_query_md
         query.restype = ctypes.c_void_p

@@ -268,7 +268,7 @@ class DataflowWriter(RunTimeForms):
         """Store a value somewhere."""
         self._operands.add(value.vector.name)
         if value.is_mask and not self.is_run_time and self.chance(0.4):
-            self._put_token(self.typeinfo(value.vector, self._seen(value.type)))
+            self._put_token(self.typeinfo(value.vector, self._stored_type(value.type)))
             return
         if value.is_mask:
             self.sink(self.instruction("zext {} to {}", [value], I8, ValueFacts(0, 1)))
@@ -313,9 +313,9 @@ class DataflowWriter(RunTimeForms):
                 return False
             return value.facts.is_exact if exact else not value.is_loose
 
-        return self.operand(fits, lambda: self._made_partner(of, integral=integral))
+        return self.operand(fits, lambda: self._new_partner(of, integral=integral))
 
-    def _made_partner(self, of: KnownValue, *, integral: bool) -> KnownValue:
+    def _new_partner(self, of: KnownValue, *, integral: bool) -> KnownValue:
         if of.is_mask:
             return self._new_mask(of)
         kind = self.random.choice(["leaf", "constant", "leaf", "splat", "broadcast"])

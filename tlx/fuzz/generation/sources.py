@@ -273,12 +273,12 @@ class Sources(ConstantSources):
             if form == "vector":
                 self.store_vector(BufferAddress(self.buffer(vector.type.element, vector.type.count)), vector)
             elif form == "tensor":
-                self._put_token(self.typeinfo(vector, self._seen(vector.type)))
+                self._put_token(self.typeinfo(vector, self._stored_type(vector.type)))
             else:
                 other = self._reordered(self.typeinfo(vector, vector.type))
-                self._put_token(self.typeinfo(other, self._seen(other.type)))
+                self._put_token(self.typeinfo(other, self._stored_type(other.type)))
 
-    def _seen(self, type_: TensorType) -> TensorType:
+    def _stored_type(self, type_: TensorType) -> TensorType:
         """The type for storing a vector: its own, one with permuted dimensions, or another shape."""
         if self.chance(0.7):
             return type_

@@ -96,11 +96,11 @@ class ElementTypeInference:
         changed = False
         for name, token in self._tokens.items():
             if token.element is None:
-                token.element = self._agreed(name, rule)
+                token.element = self._common_type(name, rule)
                 changed = changed or token.element is not None
         return changed
 
-    def _agreed(self, name: str, rule: Callable[[TensorCall, int], Type | None]) -> Type | None:
+    def _common_type(self, name: str, rule: Callable[[TensorCall, int], Type | None]) -> Type | None:
         """The type on which all users of a token agree; None if none determines it."""
         users = {rule(call, number): call for call, number in self._users.get(name, [])}
         users.pop(None, None)

@@ -189,7 +189,7 @@ class ExpressionLoops:
             else:
                 self._step(loop.index, lanes)
         if expanded:
-            self._rest(full)
+            self._remainder(full)
             return
         with b.loop(full, p["count"], name="j") as loop:
             self._step(loop.index, None)
@@ -233,7 +233,7 @@ class ExpressionLoops:
         token = b.typeinfo(result, TensorType.dense(result.type.element, (BLOCK,)))
         b.tensor_store(pointers["to"], token)
 
-    def _rest(self, full: Value) -> None:
+    def _remainder(self, full: Value) -> None:
         """The remaining elements, in blocks on the stack that are padded with the first of them.
 
         So no division traps on padding that does not on the first element.

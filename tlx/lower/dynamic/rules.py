@@ -346,7 +346,7 @@ class WindowLoops:
                 self._store(result, b.gep(self.element, to, loop.index, "to"))
             with b.loop(full, p[f"e{last}"], name="j") as loop:
                 start = b.gep(self.element, source, b.mul(loop.index, p[f"s{last}"], "offset"), "from")
-                result = self._along(start)
+                result = self._reduced_window(start)
                 self._store(result, b.gep(self.element, to, b.mul(loop.index, p[f"t{last}"], "offset"), "to"))
 
     @property
@@ -376,7 +376,7 @@ class WindowLoops:
         """Neighbouring columns of one row."""
         return self._combined(acc, self._load(self.b.gep(self.element, start, offset, "row"), self._lanes))
 
-    def _along(self, start: Value) -> Value:
+    def _reduced_window(self, start: Value) -> Value:
         """One window: vectors along its rows, then the remaining elements of the rows."""
         b = self.b
         width = self.p[f"w{self.rank - 1}"]

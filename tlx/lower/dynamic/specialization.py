@@ -60,7 +60,7 @@ def _is_computed(value: Value) -> bool:
 
 def _sizes(function: Function) -> tuple[int, ...]:
     defined = definitions(function)
-    pending = [operand for i in function.instructions() for operand in _determining(i)]
+    pending = [operand for i in function.instructions() for operand in _operands_of_sizes(i)]
     names: set[str] = set()
     while pending:
         value = pending.pop()
@@ -72,7 +72,7 @@ def _sizes(function: Function) -> tuple[int, ...]:
     return tuple(number for number, a in arguments if isinstance(a.type, IntType) and a.name in names)
 
 
-def _determining(instruction: Instruction) -> list[Value]:
+def _operands_of_sizes(instruction: Instruction) -> list[Value]:
     """The operands on which sizes, or what runs, depend."""
     if instruction.opcode in _BRANCHES:
         return instruction.operands[:1]

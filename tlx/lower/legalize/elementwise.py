@@ -152,7 +152,7 @@ def _by_instruction(
         whole = convert_register(b, target, "fptosi", rounded, sources[0], element)
         return ElementwiseOp("freeze").emit(b, whole.type, [whole])  # numbers that do not fit are not poison
     if operation.callee == "llvm.canonicalize":
-        return _quieted(b, registers[0])
+        return _with_quiet_nan(b, registers[0])
     if operation.callee in _EXTREMES and not (
         target.instructions.has_minimum and operation.callee in _NAN_EXTREMES and element == FLOAT
     ):
@@ -319,7 +319,7 @@ def _signed(bits: int) -> int:
     return bits - (bits >> 15 << 16)
 
 
-def _quieted(b: Builder, x: Value) -> Value:
+def _with_quiet_nan(b: Builder, x: Value) -> Value:
     """canonicalize, which LLVM 14 to 19 cannot select: a signalling NaN becomes quiet."""
     assert isinstance(x.type, VectorType)
     element, quiet = (I64, 1 << 51) if x.type.element == DOUBLE else (I32, 1 << 22)

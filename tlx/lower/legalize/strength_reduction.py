@@ -101,11 +101,11 @@ def is_quotient_by_product_better(target: Target, element: Type, divisors: Seque
     if element == BFLOAT:
         return all(works_on_float_pairs(target.vector_bytes, element, [element], d) for d in divisors)
     return element == FLOAT and all(
-        isinstance(d.type, VectorType) and _is_whole(target.vector_bytes, d.type) for d in divisors
+        isinstance(d.type, VectorType) and _fills_register(target.vector_bytes, d.type) for d in divisors
     )
 
 
-def _is_whole(vector_bytes: int, type_: VectorType) -> bool:
+def _fills_register(vector_bytes: int, type_: VectorType) -> bool:
     return type_.count * 32 == vector_bytes * 8
 
 

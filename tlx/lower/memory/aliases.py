@@ -129,14 +129,14 @@ class AliasAnalysis:
             seen.add(str(value))
             if len(seen) > _MOST_OBJECTS:
                 return {UnderlyingObject("any", str(pointer))}
-            followed = self._followed(value)
+            followed = self._sources(value)
             if followed:
                 pending.extend(followed)
             elif not isinstance(value, Keyword):
                 objects.add(self._base(value))
         return objects
 
-    def _followed(self, value: Value) -> list[Value]:
+    def _sources(self, value: Value) -> list[Value]:
         """The pointers that a pointer is derived from; none if it is an object itself."""
         if isinstance(value, ConstExpr) and value.opcode in ("getelementptr", "bitcast"):
             return [value.operands[0]]
@@ -186,7 +186,7 @@ class AliasAnalysis:
 
     def disjoint(self, first: MemoryLocation, second: MemoryLocation) -> bool:
         """Whether two ranges provably have no byte in common."""
-        if self._apart_by_offset(first, second):
+        if self._disjoint_by_offset(first, second):
             return True
         return all(self._distinct(a, b) for a in self.bases(first.pointer) for b in self.bases(second.pointer))
 
@@ -200,7 +200,7 @@ class AliasAnalysis:
             return a.kind in _LOCAL or b.kind in _LOCAL
         return True
 
-    def _apart_by_offset(self, first: MemoryLocation, second: MemoryLocation) -> bool:
+    def _disjoint_by_offset(self, first: MemoryLocation, second: MemoryLocation) -> bool:
         first_chain, second_chain = self._chain(first.pointer), self._chain(second.pointer)
         for name, offset in first_chain.items():
             if name in second_chain:

@@ -38,9 +38,9 @@ def enter_mode(module: Module, kernel: Function, attributes: str, mode: str) -> 
     """
     known = {argument.name for argument in kernel.arguments}
     calls = [i for i in kernel.instructions() if i.callee in ALLOCATORS]
-    allocations = [call for call in calls if call.result is not None and _is_known(call, known)]
+    allocations = [call for call in calls if call.result is not None and _is_computable(call, known)]
     known |= {call.value.name for call in allocations}
-    releases = [call for call in calls if call.result is None and _is_known(call, known)]
+    releases = [call for call in calls if call.result is None and _is_computable(call, known)]
     if not allocations:
         kernel.replace_attributes(f"{mode} {attributes}")
         return
@@ -58,7 +58,7 @@ def enter_mode(module: Module, kernel: Function, attributes: str, mode: str) -> 
     _call(module, kernel, inner, allocations, releases)
 
 
-def _is_known(call: Instruction, known: set[str]) -> bool:
+def _is_computable(call: Instruction, known: set[str]) -> bool:
     """Whether a call's operands are constants or among some values."""
     return all(not isinstance(operand, Local) or operand.name in known for operand in call.operands)
 

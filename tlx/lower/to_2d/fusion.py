@@ -454,7 +454,7 @@ class OperandViews:
         root = self.facts.vectors.root(tensor.source)
         part = self.part_of(root)
         if part is None:
-            return _with_dims_of(self._whole(root, tensor.type), tensor.type)
+            return _with_dims_of(self._vector_memory(root, tensor.type), tensor.type)
         place = self._place(part)
         assert place is not None
         return _with_dims_of(place, tensor.type)
@@ -462,7 +462,7 @@ class OperandViews:
     def result_view(self, op: TensorOp) -> TensorView:
         """The memory of a result that has memory of its own."""
         assert op.result is not None
-        return self._whole(op.instruction.value, op.result)
+        return self._vector_memory(op.instruction.value, op.result)
 
     def product_view(self, product: TensorOp) -> TensorView:
         """Memory for the result of a product, for estimates: with the order of the result that its group writes."""
@@ -470,7 +470,7 @@ class OperandViews:
         order = self.layouts.get(str(self.groups.root_of(product).instruction.result))
         return _ordered_view(Storage(NO_ADDRESS), product.result, order)
 
-    def _whole(self, root: Value, type_: TensorType) -> TensorView:
+    def _vector_memory(self, root: Value, type_: TensorType) -> TensorView:
         """The memory of a flattened vector; as a tensor of a type if its order is that of the vector."""
         if not isinstance(root, Local) or root.name not in self.layouts:
             return TensorView.of(self.storage_of(root), type_)

@@ -96,7 +96,7 @@ class WindowAxis:
         """The dimension of the result, with strides in source and result."""
         return LoopDim(self.extent, (self.stride * self.step, self.result_stride))
 
-    def whole(self, result_stride: int) -> WindowAxis:
+    def without_window(self, result_stride: int) -> WindowAxis:
         """The same dimension, copied instead of reduced."""
         return WindowAxis(self.input_extent, self.stride, result_stride)
 
@@ -309,12 +309,14 @@ class _ReductionEmitter:
         extents = [*(axis.input_extent for axis in outer), step, length]
         strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
         split = self._temporary(source.element, math.prod(extents))
-        whole = [axis.whole(s) for axis, s in zip(outer, strides, strict=False)]
+        without_window = [axis.without_window(s) for axis, s in zip(outer, strides, strict=False)]
         full, left = divmod(inner.input_extent, step)
         if full:
-            self._copy([*whole, WindowAxis(full, step, 1), WindowAxis(step, 1, length)], source, split)
+            self._copy([*without_window, WindowAxis(full, step, 1), WindowAxis(step, 1, length)], source, split)
         if left:
-            self._copy([*whole, WindowAxis(left, 1, length)], source.at(self.b, full * step), split.at(self.b, full))
+            self._copy(
+                [*without_window, WindowAxis(left, 1, length)], source.at(self.b, full * step), split.at(self.b, full)
+            )
         moved = [replace(axis, stride=s) for axis, s in zip(outer, strides, strict=False)]
         offsets = [range(0, axis.window * axis.stride, axis.stride) for axis in moved]
         dense = [k % step * length + k // step for k in range(inner.window)]
@@ -345,7 +347,7 @@ def _pass_axes(axes: Sequence[WindowAxis], reduced: Sequence[WindowAxis]) -> lis
     extents = [axis.extent if axis in reduced else axis.input_extent for axis in axes]
     strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
     pairs = zip(axes, strides, strict=True)
-    return [replace(a, target=stride) if a in reduced else a.whole(stride) for a, stride in pairs]
+    return [replace(a, target=stride) if a in reduced else a.without_window(stride) for a, stride in pairs]
 
 
 def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method, list[WindowAxis]]:

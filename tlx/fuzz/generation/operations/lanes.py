@@ -242,7 +242,7 @@ def _called(writer: DataflowWriter, name: str, operands: Sequence[KnownValue], c
 # Single elements -----------------------------------------------------------------------------------------------------
 
 
-def _moved(writer: DataflowWriter) -> KnownValue | None:
+def _inserted_elements(writer: DataflowWriter) -> KnownValue | None:
     """Insertions of a vector's elements at constant positions, which `opt` turns into a shuffle."""
     x, count = _operand(writer)
     if not count:
@@ -257,7 +257,7 @@ def _moved(writer: DataflowWriter) -> KnownValue | None:
     return KnownValue(writer.let(f"freeze {vector} {result}", x.type), x.facts.joined(into.facts))
 
 
-def _chosen(writer: DataflowWriter) -> KnownValue | None:
+def _select_of_constant(writer: DataflowWriter) -> KnownValue | None:
     """`select` by a constant, which `opt` turns into a shuffle."""
     x, count = _operand(writer)
     if not count:
@@ -324,8 +324,8 @@ LANES: Final[dict[str, Operation]] = {
     "splice": _splice,
     "interleave": _interleave,
     "deinterleave": _deinterleave,
-    "elements": _moved,
-    "choice": _chosen,
+    "elements": _inserted_elements,
+    "choice": _select_of_constant,
     "vector-reduce": _reduced,
     "count": _counted,
 }
@@ -371,14 +371,14 @@ class _Elements:
     def straight(self) -> KnownValue:
         """Write a sequence of insertions; returns the last vector."""
         self.seen.append(self.start.vector.name)
-        return self._made(self._statements(self.start.vector.name, _DEEPEST))
+        return self._result(self._statements(self.start.vector.name, _DEEPEST))
 
     def looped(self) -> KnownValue:
         """Write a loop of insertions; returns the last vector."""
         self.seen.append(self.start.vector.name)
-        return self._made(self._loop(self.start.vector.name, 1))
+        return self._result(self._loop(self.start.vector.name, 1))
 
-    def _made(self, name: str) -> KnownValue:
+    def _result(self, name: str) -> KnownValue:
         if self.writer.chance(0.3):
             old = self.writer.random.choice(self.seen)
             self.writer.add(KnownValue(Vector(old, self.type), self.facts))

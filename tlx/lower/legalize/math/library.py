@@ -63,9 +63,9 @@ def _pow(lanes: LaneArithmetic, x: Value, y: Value) -> Value:
     is_end = b.binary("or", is_zero, lanes.compare("oeq", size, math.inf))
     magnitude = lanes.choose(is_end, end, finite)
     magnitude = lanes.choose(lanes.compare("oeq", size, 1.0), 1.0, magnitude)
-    is_whole, half = _is_whole(lanes, y), lanes.mul(y, 0.5)
+    is_whole, half = _is_integer(lanes, y), lanes.mul(y, 0.5)
     is_fractional = b.icmp("eq", is_whole, 0)
-    is_odd = b.binary("and", is_whole, b.icmp("eq", _is_whole(lanes, half), 0))
+    is_odd = b.binary("and", is_whole, b.icmp("eq", _is_integer(lanes, half), 0))
     signed = lanes.choose(is_odd, lanes.with_sign_of(magnitude, x), magnitude)
     is_negative = b.binary("and", lanes.compare("olt", x, 0.0), lanes.compare("une", size, math.inf))
     has_no_root = b.binary("and", is_negative, is_fractional)
@@ -73,7 +73,7 @@ def _pow(lanes: LaneArithmetic, x: Value, y: Value) -> Value:
     return lanes.choose(b.binary("or", lanes.compare("oeq", y, 0.0), lanes.compare("oeq", x, 1.0)), 1.0, result)
 
 
-def _is_whole(lanes: LaneArithmetic, y: Value) -> Value:
+def _is_integer(lanes: LaneArithmetic, y: Value) -> Value:
     return lanes.compare("oeq", lanes.b.call_intrinsic("llvm.trunc", [lanes.floats], lanes.floats, [y]), y)
 
 

@@ -134,7 +134,7 @@ class _LoopSearch:
             if name in self.block.live and _size(root) > self.limits.shared:
                 for split in _splits(self.block, root):
                     if all(loop.group.splits.get(name) != split for loop in loops):
-                        loops += self._along(root, split)
+                        loops += self._loop_along(root, split)
         self._report_obstacles(loops)
         return loops
 
@@ -146,7 +146,7 @@ class _LoopSearch:
                 message = f"not fused into one loop with the surrounding operations, because {reason}"
                 self.remarks.add("missed", STAGE, message, instruction.span)
 
-    def _along(self, root: TensorOp, split: Split) -> Iterator[FusedLoop]:
+    def _loop_along(self, root: TensorOp, split: Split) -> Iterator[FusedLoop]:
         """The loop over the parts of a result, if there is one that pays.
 
         Products that would read an operand again for each part only join where no loop pays without them: a loop over

@@ -234,12 +234,14 @@ class _EpilogueBlocks:
         strides, element = tuple(leaf.strides for leaf in self.leaves), self.product.result.element
         if is_reduced:
             return ContractionEpilogue(
-                strides, element, self._unreduced, reduced=EpilogueReduction(self.op, self._whole)
+                strides, element, self._unreduced, reduced=EpilogueReduction(self.op, self._emit_block)
             )
         alone = not any(leaf.view.storage.pointer == destination.storage.pointer for leaf in self.leaves)
-        return ContractionEpilogue(strides, element, self._whole, may_use_destination=alone)
+        return ContractionEpilogue(strides, element, self._emit_block, may_use_destination=alone)
 
-    def _whole(self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
+    def _emit_block(
+        self, b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]
+    ) -> Value:
         """Emit the group on a block."""
         remark_fused(self.context.remarks, self.op, self.context.memory.groups.members(self.op))
         return self._tree(b, vector, rows, cols, leaves).root(self.op)

@@ -36,7 +36,7 @@ class MergedProduct:
     @classmethod
     def of(cls, gemm: Gemm, iterations: Iterations) -> MergedProduct:
         """Merge the inner loops in which B, or else A, stays."""
-        rows, columns = (_staying(iterations, operand) for operand in (2, 1))
+        rows, columns = (_unmoved_inner_loops(iterations, operand) for operand in (2, 1))
         by_rows = rows >= columns
         return cls(gemm, *iterations.split(max(rows, columns)), by_rows)
 
@@ -67,7 +67,7 @@ class MergedProduct:
         return kernel.b.gep(I8, pointer, kernel.distance(iteration, self.inner.trips, self.inner.steps[number]))
 
 
-def _staying(iterations: Iterations, number: int) -> int:
+def _unmoved_inner_loops(iterations: Iterations, number: int) -> int:
     """How many inner loops do not move a pointer."""
     count = 0
     for step in reversed(iterations.steps[number]):

@@ -67,7 +67,7 @@ class KPositions:
         number = self.kernel.b.mul(stage, depth)
         if self._start is not None:
             number = self.kernel.b.add(self._start, number)
-        return self._found(number) if self._stage_has_one else KPosition(number, number)
+        return self._position(number) if self._stage_has_one else KPosition(number, number)
 
     def after(self, first: KPosition, distance: Value) -> KPosition:
         """The position at some distance (i32) from the first one of its stage."""
@@ -75,9 +75,9 @@ class KPositions:
         number = b.add(first.number, distance)
         if self._stage_has_one:
             return KPosition(number, b.add(first.k, distance), first.offsets)
-        return self._found(number)
+        return self._position(number)
 
-    def _found(self, number: Value) -> KPosition:
+    def _position(self, number: Value) -> KPosition:
         if self._table is None:
             return KPosition(number, number)
         b = self.kernel.b

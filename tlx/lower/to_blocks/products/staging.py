@@ -246,7 +246,7 @@ class StagedSums(ABC):
             lengths.append(gemm.m if operand.is_lhs else gemm.n)
         return not any(n % CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
 
-    def _across(self, operand: StagedOperand) -> int:
+    def _extent_across_k(self, operand: StagedOperand) -> int:
         """Rows of A, or columns of B."""
         return self.merged.rows if operand.is_lhs else self.merged.columns
 
@@ -265,7 +265,7 @@ class StagedSums(ABC):
 
     def _copy_chunk(self, operand: StagedOperand, destination: Value, at: KPosition, across: Value) -> None:
         """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
-        b, extent = self.b, self._across(operand)
+        b, extent = self.b, self._extent_across_k(operand)
         along, count = (across, extent) if operand.k_lines else (at.number, self.positions.count)
         line, lines = (at.number, self.positions.count) if operand.k_lines else (across, extent)
         source, valid = self._source(operand, at, across), None
@@ -285,7 +285,7 @@ class StagedSums(ABC):
         size, source = bytes_of(element), self._source(operand, at, across)
         extent = operand.lines if not operand.k_lines else operand.length
         checks = [b.icmp("ult", at.number, self.positions.count)] if self.positions.count % self.shape.depth else []
-        count = self._across(operand)
+        count = self._extent_across_k(operand)
         checks += [b.icmp("ult", across, count)] if count % extent else []
         inside = all_of(b, checks)
         if inside is None:

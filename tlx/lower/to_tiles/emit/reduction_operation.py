@@ -213,9 +213,9 @@ class RunningReduction:
             return []
         lines = split_vector(b, value, self.width)
         share = len(lines) // len(seen)
-        return [self._marked(b, mask, lines[i * share : (i + 1) * share]) for i, mask in enumerate(seen)]
+        return [self._with_nan_lanes(b, mask, lines[i * share : (i + 1) * share]) for i, mask in enumerate(seen)]
 
-    def _marked(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
+    def _with_nan_lanes(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
         """The mask, with all bits set where one of the registers is NaN."""
         return b.select(_are_numbers(b, lines), mask, const_ints(self._word, [-1] * self.width), "nan")
 

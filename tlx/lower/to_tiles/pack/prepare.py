@@ -415,7 +415,7 @@ class _Calls:
                 if direct in named:
                     sites.setdefault(str(direct), []).append((function, i))
                 values = i.operands[1:] if direct is not None else i.operands
-                escaping |= {name for value in values for name in _mentioned(value)}
+                escaping |= {name for value in values for name in _referenced_functions(value)}
         raw = _KEPT_ALIVE.sub("", _without_comments(module.raw_text()))
         escaping |= {name for name in named if re.search(rf"@{re.escape(name)}(?![\w.$-])", raw)}
         return cls(module, named, sites, escaping)
@@ -506,7 +506,7 @@ def _without_comments(text: str) -> str:
     return _COMMENT.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
 
 
-def _mentioned(value: Value) -> Iterator[str]:
+def _referenced_functions(value: Value) -> Iterator[str]:
     """The functions that a value mentions."""
     if isinstance(value, Global):
         yield value.name

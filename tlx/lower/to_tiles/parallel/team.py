@@ -156,7 +156,7 @@ def grid_kernel(
     part = partial.kernel
     stem = part.name.strip('"').removesuffix(PART_SUFFIX)
 
-    def alone(b: Builder, values: list[Value]) -> None:
+    def run_on_one_thread(b: Builder, values: list[Value]) -> None:
         with panel_cache(b, partial) as cache:
             call_function(b, part, [*values, *whole_product_arguments(partial, cache)])
 
@@ -165,7 +165,7 @@ def grid_kernel(
         stem,
         part.arguments[: partial.parameters],
         max_threads,
-        (grid_share(partial, max_threads), alone),
+        (grid_share(partial, max_threads), run_on_one_thread),
         packing,
     )
 
@@ -232,10 +232,12 @@ def iterations_kernel(teams: TeamKernels, stem: str, part: Function, count: int,
     def run(b: Builder, arguments: list[Value], bounds: tuple[Value, Value]) -> None:
         call_function(b, part, [*arguments, *bounds])
 
-    def alone(b: Builder, values: list[Value]) -> None:
+    def run_on_one_thread(b: Builder, values: list[Value]) -> None:
         run(b, values, (const_int(I64, 0), const_int(I64, count)))
 
-    return _team_kernel(teams, stem, part.arguments[:-2], max_threads, (range_share(count, max_threads, run), alone))
+    return _team_kernel(
+        teams, stem, part.arguments[:-2], max_threads, (range_share(count, max_threads, run), run_on_one_thread)
+    )
 
 
 def run_in_shares(b: Builder, name: str, values: list[Value], share: ThreadBody, team: Value) -> Function:
@@ -310,7 +312,7 @@ def _team_kernel(
     packing: CooperativePacking | None = None,
 ) -> Function:
     """A function of these arguments, run by a team of at most `max_threads` threads or by one thread alone."""
-    module, (share, alone) = teams.module, work
+    module, (share, run_on_one_thread) = teams.module, work
     parameters = [(a.type, a.attributes, a.name) for a in arguments]
     function = new_function(module, module.global_names.fresh(stem), parameters, TEAM_ATTRIBUTES)
     thread = module.global_names.fresh(f"{stem}.thread")
@@ -332,10 +334,10 @@ def _team_kernel(
     share_function = run_in_shares(b, thread, values, share, size)
     b.ret()
     b.at_end(one)
-    alone(b, values)
+    run_on_one_thread(b, values)
     b.ret()
     teams.work[function.name] = TeamWork(
-        function, min(max_threads, MAX_THREADS), share_function, alone, packing, packers, tuple(threads)
+        function, min(max_threads, MAX_THREADS), share_function, run_on_one_thread, packing, packers, tuple(threads)
     )
     return function
 

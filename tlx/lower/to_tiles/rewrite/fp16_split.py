@@ -130,7 +130,7 @@ class Fp16Split:
     def _split(self, source: KernelOperand, steps: list[KernelStep]) -> None:
         """Append the kernels that compute both parts of a block of A or B."""
         for number in range(2):
-            problem = self._splitting(source.view, number)
+            problem = self._split_problem(source.view, number)
             offset = number * _part_size(self._part(source.view))
             part = KernelOperand(problem.destination, source.number - 1, offset, is_temporary=True)
             steps.append(KernelStep(problem, (part, source)))
@@ -142,7 +142,7 @@ class Fp16Split:
         pitch = (size + (line if size % self.caches.four_set_pitch == 0 else 0)) // bytes_of(element)
         return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
 
-    def _splitting(self, view: MatrixView, number: int) -> Elementwise:
+    def _split_problem(self, view: MatrixView, number: int) -> Elementwise:
         """The elementwise problem that computes the first or second part, as the upper halves of floats."""
         lines = view if view.is_row_major else MatrixView(view.element, view.cols, view.rows, view.col_stride, 1)
         return Elementwise(self._part(lines, I16), _upper_half(lines, number))
