@@ -103,7 +103,7 @@ class Lowering:
         else:
             source = CacheInput(text.encode(errors="surrogatepass"), name)
             entry = CacheEntry(self.cache, source, self.target, self.options, {"result": "numba"})
-            result = entry.found_or(compute)
+            result = entry.get_or_compute(compute)
         return result[0].decode(errors="surrogatepass")
 
 

@@ -66,14 +66,14 @@ class TranslatedModel:
         Raises:
             UsageError: All outputs are known: there is nothing to run.
         """
-        if self.is_known:
+        if self.is_constant:
             raise UsageError("all outputs of the model are constants: there is nothing to translate")
         weights = [i for i in self.graph.inputs if i.array is not None]
         notes = "".join(f"; %{i.name}: weight {i.dtype.name}{list(i.shape)}\n" for i in weights)
         return f"{notes}{self.graph.text()}"
 
     @property
-    def is_known(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether there is nothing to run."""
         return all(output is not None for output in self.outputs)
 
@@ -222,7 +222,7 @@ class InferenceSession:
 
     def _compile(self, shapes: tuple[Shape, ...]) -> _CompiledModel:
         translated = self.translate(shapes)
-        if translated.is_known:
+        if translated.is_constant:
             return _CompiledModel(translated, None)
         try:
             return _CompiledModel(translated, translated.graph.compile(**self._settings))

@@ -141,7 +141,7 @@ class Tensors:
             self._values[key] = (array, made)
         return self._values[key][1]
 
-    def known(self, x: Tensor, what: str) -> Array:
+    def required_constant(self, x: Tensor, what: str) -> Array:
         """A tensor that must be known when the model is translated."""
         if isinstance(x, Value):
             return self.fail(
@@ -154,14 +154,14 @@ class Tensors:
         """The integers of a list that must be known; None if it is left out."""
         if x is None:
             return None
-        array = self.known(x, what)
+        array = self.required_constant(x, what)
         if array.dtype.kind not in "iu" or array.ndim > 1:
             self.fail(f"{what} must be a list of integers, not {array.dtype.name} of shape {array.shape}")
         return [int(n) for n in array.reshape(-1)]
 
     def scalar(self, x: Tensor, what: str) -> Any:
         """The only element of a tensor that must be known."""
-        array = self.known(x, what)
+        array = self.required_constant(x, what)
         if array.size != 1:
             self.fail(f"{what} must be a scalar, not of shape {array.shape}")
         return array.reshape(-1)[0].item()

@@ -85,7 +85,7 @@ C64: Final = ScalarType("c64", "complex", 128)
 NUMBERS: Final = {t.name: t for t in (I8, I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64)}
 
 
-def is_known(type_: ScalarType) -> bool:
+def is_language_type(type_: ScalarType) -> bool:
     """Whether a scalar type belongs to the language; programs can construct others."""
     return type_ == BOOL or NUMBERS.get(type_.name) == type_
 

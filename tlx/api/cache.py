@@ -251,7 +251,7 @@ class CacheEntry:
         self._key = cache_key(source.data, target, options, others)
 
     @cached_property
-    def found(self) -> list[bytes] | None:
+    def cached_result(self) -> list[bytes] | None:
         """The result if it is cached; its remarks are added to those of the options, its warnings are issued again."""
         sections = self._cache.load(self._key) if self._key is not None else None
         if sections is None:
@@ -263,7 +263,7 @@ class CacheEntry:
             warnings.warn(warning, stacklevel=2)
         return result
 
-    def found_or(self, compute: Callable[[Options], list[bytes]]) -> list[bytes]:
+    def get_or_compute(self, compute: Callable[[Options], list[bytes]]) -> list[bytes]:
         """The result, from the cache or computed and stored there.
 
         Its remarks go to the options, and its warnings are given, whether it is from the cache or not.
@@ -276,8 +276,8 @@ class CacheEntry:
         """
         if self._key is None:
             return compute(self._options)
-        if self.found is not None:
-            return self.found
+        if self.cached_result is not None:
+            return self.cached_result
         fresh = self._options.updated(remarks=Remarks())
         try:
             with recorded_warnings() as given:

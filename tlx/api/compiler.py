@@ -185,7 +185,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     compilation = Compilation(SourceInput.of(source, input_format), input_format, target, options, opt_level, entry)
     disk = DiskCache.of(cache)
     cached = None if disk is None else _CachedCode(compilation, disk)
-    code = cached and cached.found_by_name()
+    code = cached and cached.lookup_by_target_name()
     if code is None:
         if grid_of(target) is not None:
             from tlx.api.device.modules import loaded_on_device
@@ -194,7 +194,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
             refused = {name: _no_kernels_error(name) for name in on_device.defined if name not in on_device.functions}
             refused |= refused_functions(on_device.defined)
             return CompiledModule(on_device.functions, refused, entry, on_device.lowered)
-        code = cached.found_or_compiled() if cached is not None else _compiled(compilation)
+        code = cached.get_or_compile() if cached is not None else _compiled(compilation)
     compilation.check_entry(code.defined)
     return code.loaded(entry, libraries)
 
@@ -305,11 +305,15 @@ class _CachedCode:
         target = compilation.target
         self._by_name = self._entry(target) if is_determined_by_name(target) else None
 
-    def found_by_name(self) -> _Code | None:
+    def lookup_by_target_name(self) -> _Code | None:
         """The code, if it is in the cache and the target's name determines it; no target is imported."""
-        return self._code(self._by_name.found) if self._by_name is not None and self._by_name.found else None
+        return (
+            self._code(self._by_name.cached_result)
+            if self._by_name is not None and self._by_name.cached_result
+            else None
+        )
 
-    def found_or_compiled(self) -> _Code:
+    def get_or_compile(self) -> _Code:
         """The code from the cache, or compiled and added to it."""
 
         def compute(options: Options) -> list[bytes]:
@@ -320,7 +324,7 @@ class _CachedCode:
 
         target = self._compilation.target
         entry = self._by_name or self._entry(target if self._compilation.options.cpu else _for_host(target))
-        return self._code(entry.found_or(compute))
+        return self._code(entry.get_or_compute(compute))
 
     def _entry(self, target: Target | str) -> CacheEntry:
         source = self._compilation.source

@@ -110,7 +110,7 @@ def _cached(
 
     suffix = os.path.splitext(file)[1]  # noqa: PTH122 (a path with a NUL is reported when it is read)
     others = {"result": emission, "suffix": suffix, "input_format": input_format}
-    (result,) = CacheEntry(cache, source, target, options, others).found_or(compute)
+    (result,) = CacheEntry(cache, source, target, options, others).get_or_compute(compute)
     output = zlib.decompress(result)
     return output.decode() if emission.kind == "ll" and emission.level is None else output
 

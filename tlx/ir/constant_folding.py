@@ -69,14 +69,14 @@ class ConstantFolder:
         known = [_signed(lane, value.type) for lane in lanes if lane is not None] if lanes else []
         return tuple(known) if lanes and len(known) == len(lanes) else None
 
-    def known(self, value: Value) -> tuple[int | None, ...] | None:
+    def integer_lanes(self, value: Value) -> tuple[int | None, ...] | None:
         """The integers of a vector, signed, with None for unknown lanes; None if nothing is known."""
         lanes = self._lanes(value, _MAX_DEPTH) if isinstance(value.type, VectorType) else None
         return tuple(None if lane is None else _signed(lane, value.type) for lane in lanes) if lanes else None
 
     def entry(self, vector: Value, index: int) -> int | Value | None:
         """An element of a vector: its constant integer, or the value that is inserted there; else None."""
-        known = self.known(vector)
+        known = self.integer_lanes(vector)
         if known is not None and known[index] is not None:
             return known[index]
         while isinstance(vector, Local):

@@ -266,7 +266,7 @@ class FunctionLoops:
         self.loops = [_loop(self.flow, loop) for loop in natural_loops(self.flow)]
         self.independent = [loop for loop in self.loops if loop.is_independent]
 
-    def around(self, block: Block) -> list[Loop]:
+    def enclosing_loops(self, block: Block) -> list[Loop]:
         """The independent loops around a block, outer ones first."""
         return [loop for loop in self.independent if block.name in loop.blocks]
 

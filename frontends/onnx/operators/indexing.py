@@ -131,7 +131,7 @@ def scatter_elements(t: Tensors, node: OnnxNode, x: Tensor, indices: Tensor, upd
 @operator("Compress", note="with a known condition")
 def compress(t: Tensors, node: OnnxNode, x: Tensor, condition: Tensor) -> Tensor:
     """The slices for which a condition holds."""
-    chosen = np.flatnonzero(t.known(condition, "the condition"))
+    chosen = np.flatnonzero(t.required_constant(condition, "the condition"))
     if node.get("axis") is None:
         return t.take(t.reshape(x, (math.prod(x.shape),)), chosen, 0)
     return t.take(x, chosen, t.axis(node.integer("axis", 0), len(x.shape)))
@@ -141,7 +141,7 @@ def compress(t: Tensors, node: OnnxNode, x: Tensor, condition: Tensor) -> Tensor
 def non_zero(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Positions of the elements that are not 0."""
     _ = node
-    return np.stack(np.nonzero(t.known(x, "the tensor"))).astype(np.int64)
+    return np.stack(np.nonzero(t.required_constant(x, "the tensor"))).astype(np.int64)
 
 
 @operator("NonMaxSuppression", note="of known boxes and scores")

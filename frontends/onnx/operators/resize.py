@@ -48,11 +48,11 @@ def resize(
     axes = t.axes(node.integers("axes") or range(rank), rank)
     numbers = None
     if scales is not None and math.prod(scales.shape):
-        numbers = [float(n) for n in t.known(scales, "scales").reshape(-1)]
+        numbers = [float(n) for n in t.required_constant(scales, "scales").reshape(-1)]
     wanted = t.integers(sizes, "sizes")
     if (numbers is None) == (wanted is None) or len(numbers or wanted or ()) != len(axes):
         t.fail(f"needs either scales or sizes, a number for each of {len(axes)} dimensions")
-    regions = None if roi is None or not math.prod(roi.shape) else t.known(roi, "roi").reshape(2, -1)
+    regions = None if roi is None or not math.prod(roi.shape) else t.required_constant(roi, "roi").reshape(2, -1)
     if numbers is None:
         wanted, numbers = _by_sizes(node, [x.shape[d] for d in axes], wanted or [])
     else:

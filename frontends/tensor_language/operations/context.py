@@ -29,7 +29,7 @@ from tlx.frontends.tensor_language.types import (
     ScalarType,
     Type,
     extent_text,
-    is_known,
+    is_language_type,
 )
 from tlx.frontends.tensor_language.work_items import DEFAULT_SUBGROUP_SIZE, UNIFORM, Spread
 
@@ -42,7 +42,7 @@ def type_problem(type_: Type) -> str | None:
     if malformed := field_problem(type_):
         return malformed
     scalar = type_.component if isinstance(type_, CoopMatrixType) else _element(type_)
-    if not is_known(scalar):
+    if not is_language_type(scalar):
         return f"there is no type {scalar}"
     if isinstance(type_, MemrefType):
         return _of_memref(type_)

@@ -109,13 +109,13 @@ class Binder:
         parameters: Its C parameters.
 
     Attributes:
-        known: Cached extents and strides, by `common_layout`, or as `DeviceFunction.address_and_layout` gives it.
+        cached_layouts: Extents and strides by `common_layout`, or as `DeviceFunction.address_and_layout` gives them.
         flags: Flags that an array must have in addition to a known layout.
         align: Its alignment in bytes.
     """
 
     def __init__(self, place: ArgumentPlace, parameters: Iterable[CParameter]) -> None:
-        self.known: dict[Any, tuple[int, ...]] = {}
+        self.cached_layouts: dict[Any, tuple[int, ...]] = {}
         self.flags = ALIGNED | (WRITEABLE if place.written else 0)
         self._place, type_ = place, place.parameter.type.type
         self.align = max(dtype_of(type_.element).alignment if isinstance(type_, MemrefType) else 1, _alignment(place))
@@ -140,8 +140,8 @@ class Binder:
             ArgumentError: It does not fit.
         """
         found = function.address_and_layout(value, copies.stream) if self._is_memref else None
-        if found is not None and found[1] in self.known and not found[0] % self.align:
-            values = [found[0], *self.known[found[1]]]
+        if found is not None and found[1] in self.cached_layouts and not found[0] % self.align:
+            values = [found[0], *self.cached_layouts[found[1]]]
             return lambda: values
         members = list(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else None
         known: dict[int, int] = {}
@@ -210,9 +210,9 @@ class Binder:
 
     def _remember(self, layout: Hashable, values: Sequence[Any]) -> None:
         """Remember the extents and strides of arrays of some layout, which follow the address."""
-        if len(self.known) >= _MOST_LAYOUTS:
-            self.known.clear()
-        self.known[layout] = tuple(values[1:])
+        if len(self.cached_layouts) >= _MOST_LAYOUTS:
+            self.cached_layouts.clear()
+        self.cached_layouts[layout] = tuple(values[1:])
 
 
 _FLOATS: Final = {str(type_): type_ for type_ in (BFLOAT, HALF, FLOAT, DOUBLE)}

@@ -91,7 +91,7 @@ class CompiledKernel(LoadedCode):
         bound: list[BoundArgument] = []
         for k, (value, binder) in enumerate(zip(values, self._binders, strict=True)):
             if type(value) is np.ndarray and value.flags.num & binder.flags == binder.flags:
-                known = binder.known.get(common_layout(value))
+                known = binder.cached_layouts.get(common_layout(value))
                 address = array_address(value)
                 if known is not None and not address % binder.align:
                     passed.append(address)

@@ -212,7 +212,7 @@ class Converter:
         self._used_names.add(name)
         return name
 
-    def known(self, name: Name) -> Name:
+    def bound_name(self, name: Name) -> Name:
         """A name of the text, reported where it is not bound."""
         self._scope.find(name)
         return name
@@ -227,7 +227,7 @@ class Converter:
 
     def index(self, operand: Operand) -> Name:
         """An index operand; the text gives no type for it."""
-        return self.known(operand) if isinstance(operand, Name) else self.constant(operand, INDEX)
+        return self.bound_name(operand) if isinstance(operand, Name) else self.constant(operand, INDEX)
 
     def constant(self, constant: ConstantOperand, type_: ScalarType) -> Name:
         """A constant as a value."""

@@ -88,7 +88,7 @@ def alloca(c: Cursor) -> Conversion:
 def lifetime_stop(c: Cursor) -> Conversion:
     """`lifetime_stop`."""
     memref = local_operand(c, "the memref")
-    return lambda b: memory.LifetimeStop(memref=b.known(memref))
+    return lambda b: memory.LifetimeStop(memref=b.bound_name(memref))
 
 
 def blas(c: Cursor) -> Conversion:
@@ -194,7 +194,7 @@ def if_(c: Cursor) -> Conversion:
     then = region(c)
     otherwise = region(c) if c.accept_word("else") else None
     return lambda b: control.If(
-        condition=b.known(condition) if isinstance(condition, Name) else b.constant(condition, BOOL),
+        condition=b.bound_name(condition) if isinstance(condition, Name) else b.constant(condition, BOOL),
         then=b.region(then),
         otherwise=None if otherwise is None else b.region(otherwise),
         types=types,
@@ -378,7 +378,7 @@ def store(c: Cursor) -> Conversion:
     (type_,) = types_after_colon(c, memref_type)
 
     def convert(converter: Converter) -> Instruction:
-        converter.known(value)
+        converter.bound_name(value)
         converter.expect(target, type_)
         return memory.Store(value=value, target=target, indices=tuple(map(converter.index, indices)))
 
@@ -528,7 +528,7 @@ def _shape(
     rests = [e for e in written if isinstance(e, _Rest)]
     if len(rests) > 1:
         return converter.error("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
-    names = [converter.known(e) for e in written if isinstance(e, Name)]
+    names = [converter.bound_name(e) for e in written if isinstance(e, Name)]
     known = math.prod(e for e in written if isinstance(e, int))
     if rests and known <= 0:
         return converter.error("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
@@ -563,7 +563,7 @@ def _extent(converter: Converter, memref: Name, mode: int, extent: Extent) -> Na
 
 def _entry(converter: Converter, operand: Operand) -> int | Name:
     """An offset or a size: version 2 has integers there, too."""
-    return converter.known(operand) if isinstance(operand, Name) else int(operand.value)
+    return converter.bound_name(operand) if isinstance(operand, Name) else int(operand.value)
 
 
 def _positive(converter: Converter, number: int, span: Span | None, what: str) -> int:

@@ -81,7 +81,7 @@ def loaded_on_device(compilation: Compilation, cache: DiskCache | None) -> Devic
     else:
         others = {"result": "device", "level": compilation.opt_level, "module": source.is_module}
         others |= {"input_format": compilation.input_format, "processor": device.processor, "name": source.name}
-        facts, compressed, code = CacheEntry(cache, keyed, target, changed, others).found_or(compute)
+        facts, compressed, code = CacheEntry(cache, keyed, target, changed, others).get_or_compute(compute)
     defined: dict[str, Prototype]
     sizes: dict[str, tuple[int, ...]]
     defined, sizes = keyed.loads(facts)

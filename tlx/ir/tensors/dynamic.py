@@ -88,7 +88,7 @@ def known_numbers(call: TensorCall, name: str, folder: ConstantFolder) -> KnownN
     assert value is not None
     if not isinstance(value, Local) and folder.ints(value) is None:
         raise call.error(f"operand {name} needs a number in every entry; got {value}", value)
-    numbers = folder.known(value)
+    numbers = folder.integer_lanes(value)
     count = value.type.count if isinstance(value.type, VectorType) else 1
     return numbers if numbers is not None else (None,) * count
 
@@ -137,7 +137,7 @@ def _known_extents(tensor: Tensor | DynamicTensor, folder: ConstantFolder) -> Kn
     if not isinstance(tensor, DynamicTensor):
         return tensor.type.data_shape
     unknown = (None,) * tensor.rank
-    shape, padding = folder.known(tensor.shape) or unknown, folder.known(tensor.padding) or unknown
+    shape, padding = folder.integer_lanes(tensor.shape) or unknown, folder.integer_lanes(tensor.padding) or unknown
     return [None if s is None or p is None else s - p for s, p in zip(shape, padding, strict=True)]
 
 

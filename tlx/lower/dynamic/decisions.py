@@ -165,7 +165,7 @@ class ExpansionDecisions:
         if not isinstance(tensor, DynamicTensor):
             return tensor.type.extents[dimension]
         place = tensor.layout.index(dimension)
-        if (self.folder.known(tensor.padding) or {place: None})[place] != 0:
+        if (self.folder.integer_lanes(tensor.padding) or {place: None})[place] != 0:
             return None
         return entry_symbol(self.folder, tensor.shape, place)
 

@@ -62,7 +62,7 @@ def to_blocks(module: Module, context: LoweringContext) -> None:
     functions = [f for f in module.functions if not is_kernel(module, f) and _has_work(f) and f not in written]
     kernels = _Kernels(module, grid, context)
     table = [_launches(kernels, function) for function in functions]
-    all_facts = [facts for sequence in kernels.known.values() for facts in sequence]
+    all_facts = [facts for sequence in kernels.facts.values() for facts in sequence]
     for function in written:
         facts, launches = thread_function_kernel(module, function, grid)
         all_facts.append(facts)
@@ -105,19 +105,19 @@ class _Kernels:
 
     def __init__(self, module: Module, grid: GridUnit, context: LoweringContext) -> None:
         self.module, self.grid, self.context = module, grid, context
-        self.known: dict[tuple[Problem | Attention, Iterations], tuple[GridFacts, ...]] = {}
+        self.facts: dict[tuple[Problem | Attention, Iterations], tuple[GridFacts, ...]] = {}
 
     def of(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> tuple[GridFacts, ...]:
         """The kernels of a tree, in order."""
         match = tree.match
         key = match.attention if isinstance(match, AttentionMatch) else match.problem, iterations
-        if key not in self.known:
-            self.known[key] = self._new(function, number, tree, iterations)
-            for facts in self.known[key]:
+        if key not in self.facts:
+            self.facts[key] = self._new(function, number, tree, iterations)
+            for facts in self.facts[key]:
                 shared = f"{size_text(facts.shared)} of shared memory" if facts.shared else "no shared memory"
                 size = f"{facts.grid} blocks of {facts.block} threads, {shared}"
                 self.context.remarks.add("applied", "to-tiles", f"kernel {facts.name}: {size}", match.store.span)
-        return self.known[key]
+        return self.facts[key]
 
     def _new(self, function: str, number: int, tree: HostTree, iterations: Iterations) -> tuple[GridFacts, ...]:
         match, problem, name = tree.match, tree.match.problem, f"{function}_{number}_matmul"

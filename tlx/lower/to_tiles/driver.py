@@ -180,7 +180,7 @@ class _FunctionLowering:
             gemm = match.problem
             if not isinstance(gemm, Gemm):
                 continue
-            is_in_loop = bool(self.loops.around(self.snapshot.block_of[id(match.store)]))
+            is_in_loop = bool(self.loops.enclosing_loops(self.snapshot.block_of[id(match.store)]))
             selected = self.kernels.sequence(match, gemm, self.target, is_in_loop=is_in_loop, prepared=self.prepared)
             b = self._builder("steps", match.store)
             temporaries = [(self.hoist_points.allocate(b, *memory), memory[0]) for memory in selected.temporaries]
@@ -231,7 +231,7 @@ class _FunctionLowering:
         work: dict[str, list[KernelWork]] = defaultdict(list)
         for match in matches if self.loops.independent else ():
             block = self.snapshot.block_of[id(match.store)]
-            if self.loops.around(block):
+            if self.loops.enclosing_loops(block):
                 work[block.name].append(self.kernels.work(match, self.target))
         context = self.kernels.context
         blocks = parallel_blocks(self.loops, work, context.options.thread_cycles)

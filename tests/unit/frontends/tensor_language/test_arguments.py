@@ -84,11 +84,11 @@ def test_a_cached_layout_equals_a_computed_one() -> None:
     for array in (np.zeros((3, 4), np.float32, order="F"), np.zeros((5, 4), np.float32, order="F")[1:3]):
         arguments: list[Any] = []
         binder.look(array, 0, arguments)
-        assert arguments == [array.ctypes.data, *binder.known[common_layout(array)]]
-        assert binder.known[common_layout(array)] == (array.shape[0], array.strides[1] // 4)
+        assert arguments == [array.ctypes.data, *binder.cached_layouts[common_layout(array)]]
+        assert binder.cached_layouts[common_layout(array)] == (array.shape[0], array.strides[1] // 4)
     with pytest.raises(ArgumentError):
         binder.look(np.zeros((3, 5), np.float32, order="F"), 0, [])
-    assert len(binder.known) == 2
+    assert len(binder.cached_layouts) == 2
 
 
 _ROLES: list[tuple[Role, int]] = [("pointer", 0), ("shape", 0), ("stride", 1)]

@@ -241,7 +241,7 @@ def _emit_reduced(
     """Write a contraction whose result is reduced: in the epilogue, from a temporary, or partly in each."""
     strategy = best_strategy(context.target, contraction, epilogue.element)
     inside = replace(epilogue, emit=reduced.emit if strategy.contraction.reduces else epilogue.emit, reduced=None)
-    if strategy.is_whole:
+    if strategy.writes_result:
         emit_contraction(context, b, op, contraction, inside)
         return
     out = contraction.out

@@ -107,7 +107,7 @@ class ContractionStrategy:
     axes: tuple[WindowAxis, ...] = ()
 
     @property
-    def is_whole(self) -> bool:
+    def writes_result(self) -> bool:
         """Whether blocks write the result, without a temporary."""
         return not self.axes
 
@@ -193,7 +193,7 @@ def _blockings(
 def _strategy_cycles(target: Target, strategy: ContractionStrategy, element: Type) -> float:
     """The estimated cycles of a strategy; infinite if it has no blocking."""
     cycles = min((cycles for _, cycles in _blockings(target, strategy.contraction, element)), default=math.inf)
-    if strategy.is_whole:
+    if strategy.writes_result:
         return cycles
     costs = target.block_costs
     is_near = strategy.count * bytes_of(element) <= costs.cached_operand_bytes

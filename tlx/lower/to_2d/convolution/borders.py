@@ -41,10 +41,10 @@ def find_borders(operands: OperandViews) -> frozenset[str]:
 def is_border(pad: TensorOp) -> bool:
     """Whether a pad has no other effect than a border around the spatial dimensions of an input."""
     source, dims = pad.tensors[0].type, padded_dims(pad)
-    is_whole = all(
+    is_identity = all(
         (dim.first, dim.count, dim.step) == (0, extent, 1) for dim, extent in zip(dims, source.extents, strict=True)
     )
-    return is_whole and any(dim.outside for dim in dims) and not source.is_padded
+    return is_identity and any(dim.outside for dim in dims) and not source.is_padded
 
 
 def _dilates(pad: TensorOp) -> bool:
@@ -97,7 +97,7 @@ def _copies(operands: OperandViews, pad: TensorOp, op: TensorOp | None) -> bool:
         return False
     windows = Windows.of(x.type.rank, op.dims)
     source = _source_of(operands, pad, x.type)
-    if not all(dim.is_whole for dim in source.dims[: x.type.rank - len(windows.strides)]):
+    if not all(dim.is_identity for dim in source.dims[: x.type.rank - len(windows.strides)]):
         return False
     result = ContractionResult(operands.product_view(op))
     if source.is_spread:

@@ -81,7 +81,7 @@ class EdgeRegions:
         epilogue = None if result.epilogue is None else result.epilogue.from_position([start for start, _ in box])
         part = replace(problem, x=data, result=ContractionResult(destination, None, epilogue), padding=None)
         dims = tuple(replace(dim, first=0) for dim in dims)
-        if all(dim.is_whole for dim in dims):
+        if all(dim.is_identity for dim in dims):
             return part
         padding = replace(self.padding, data=data, dims=dims)
         return replace(part, x=padding.view, padding=padding)

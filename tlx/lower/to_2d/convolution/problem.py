@@ -189,7 +189,7 @@ class StridedRegions:
         return 1 + max(region for region, _ in self.starts)
 
     @property
-    def furthest(self) -> int:
+    def largest_start(self) -> int:
         """The largest first element in a region, over all positions in the kernel's row."""
         return max(start for _, start in self.starts)
 
@@ -327,7 +327,7 @@ class _Interleaved(InputLayout):
     def extents(self) -> list[int]:
         """Images, outer spatial dimensions, regions, groups of channels, columns, channels of a group."""
         images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
-        columns = self._room + self.problem.regions.furthest - self._columns_behind
+        columns = self._room + self.problem.regions.largest_start - self._columns_behind
         return [images, *outer, self.problem.regions.count, channels // self.width, columns, self.width]
 
     @property
@@ -350,8 +350,8 @@ class _Interleaved(InputLayout):
 
         Rows then begin at cache lines, and so do the tiles of the first position in the kernel.
         """
-        furthest = self.problem.regions.furthest
-        return furthest if self.problem.result.destination.dims[-1].extent + furthest <= self._room else 0
+        largest_start = self.problem.regions.largest_start
+        return largest_start if self.problem.result.destination.dims[-1].extent + largest_start <= self._room else 0
 
     @property
     def row_dim(self) -> int:
@@ -545,7 +545,7 @@ class _SplitRegions(InputLayout):
     @property
     def _columns(self) -> int:
         """Largest number of elements of a region's row that are read."""
-        return self.problem.result.destination.dims[-1].extent + self.problem.regions.furthest
+        return self.problem.result.destination.dims[-1].extent + self.problem.regions.largest_start
 
     @property
     def extents(self) -> list[int]:

@@ -60,7 +60,7 @@ class PaddedDim:
         return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
 
     @property
-    def is_whole(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether the result is the operand."""
         return (self.first, self.at, self.step if self.count > 1 else 1) == (0, 0, 1) and self.count == self.extent
 
