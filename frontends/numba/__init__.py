@@ -59,7 +59,7 @@ def kernel(
         UsageError: Numba is not installed, a signature or a setting is invalid, or the function does not fit.
     """
     _require_numba()
-    from tlx.frontends.numba.kernels import GraphKernel
+    from tlx.frontends.numba.graph_kernels import GraphKernel
     from tlx.frontends.numba.linking import numba_target
     from tlx.frontends.numba.program import Lowering
 
@@ -102,8 +102,8 @@ def compile(  # noqa: A001 (as tlx.compile)
             what Numba has no counterpart of.
     """
     _require_numba()
-    from tlx.frontends.numba.kernels import ModuleKernel
     from tlx.frontends.numba.linking import numba_target
+    from tlx.frontends.numba.module_kernels import ModuleKernel
     from tlx.frontends.numba.program import Lowering, read_module
 
     lowering = Lowering.of(numba_target() if target is None else target, cache, settings)

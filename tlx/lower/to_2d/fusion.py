@@ -46,9 +46,8 @@ from tlx.lower.to_2d.analysis.tensor_operations import (
     only_element,
     splat_value,
 )
+from tlx.lower.to_2d.memory.derived_views import Part, permuted_view, place_in
 from tlx.lower.to_2d.memory.padding import is_crop, padded_dims
-from tlx.lower.to_2d.memory.part_views import Part, place_in
-from tlx.lower.to_2d.memory.permutations import permuted_view
 
 LeafKey = tuple[str, TensorType]
 

@@ -34,7 +34,7 @@ from tlx.lower.to_blocks.memory_operations import is_memory_call
 from tlx.lower.to_blocks.products.kernel import product_grid_kernels
 from tlx.lower.to_blocks.rows.reduction import reduction_grid_kernel
 from tlx.lower.to_blocks.rows.row_fusion import row_fusion_grid_kernel
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
 from tlx.target.launches import (

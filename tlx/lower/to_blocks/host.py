@@ -35,7 +35,8 @@ from tlx.lower.to_blocks.attention.match import AttentionSearch
 from tlx.lower.to_blocks.attention.plan import has_attention_kernel
 from tlx.lower.to_blocks.memory_operations import PlainStores, host_error, is_memory_call, match_memory_call
 from tlx.lower.to_blocks.rows.row_fusion import has_one_stride, private_rows
-from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
+from tlx.lower.to_tiles.match.stores import Match, match_store
+from tlx.lower.to_tiles.match.trees import FunctionSnapshot
 from tlx.lower.to_tiles.problem import RowFusion
 from tlx.lower.to_tiles.rewrite.row_fusion import find_row_fusions, memory_range
 from tlx.target.launches import TEMPORARY_ALIGNMENT

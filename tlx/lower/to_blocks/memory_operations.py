@@ -27,7 +27,7 @@ from tlx.lower.to_tiles.expression import (
     ScalarLeaf,
     SplatLeaf,
 )
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Copy, Elementwise
 
 _MEMORY_CALLS: Final = ("llvm.memcpy.", "llvm.memset.")

@@ -29,7 +29,8 @@ from tlx.lower.to_tiles.kernels import (
     facts_of,
     insert_fences,
 )
-from tlx.lower.to_tiles.match import FunctionSnapshot, Match, match_store
+from tlx.lower.to_tiles.match.stores import Match, match_store
+from tlx.lower.to_tiles.match.trees import FunctionSnapshot
 from tlx.lower.to_tiles.pack.constant_copies import find_constant_copies
 from tlx.lower.to_tiles.pack.hoist import HoistPoint, HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.prepare import PreparedArguments, find_prepared_arguments

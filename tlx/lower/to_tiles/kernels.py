@@ -25,7 +25,7 @@ from tlx.lower.to_tiles.emit.gemm.kernel import gemm_kernel
 from tlx.lower.to_tiles.emit.kernel import Scratch
 from tlx.lower.to_tiles.emit.reduction import reduce_kernel
 from tlx.lower.to_tiles.emit.row_fusion import row_fusion_kernel
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.pack.hoist import HoistPoint, HoistPoints
 from tlx.lower.to_tiles.pack.panels import PackedPanels, copying_kernel, packing_kernel
 from tlx.lower.to_tiles.pack.prepare import ConstantPlace, PreparedArguments

@@ -40,7 +40,7 @@ from tlx.lower.to_2d.contraction.problem import LHS, RHS, Contraction, Contracti
 from tlx.lower.to_2d.contraction.strategy import best_blocking, least_contraction_cycles
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.lower.to_2d.memory.permutations import permuted_view
+from tlx.lower.to_2d.memory.derived_views import permuted_view
 from tlx.target.target import Target
 
 _PERMUTE: Final = "reshape.permute"

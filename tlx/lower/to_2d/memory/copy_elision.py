@@ -44,8 +44,7 @@ from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.fusion import OperandViews, SunkStores, SymbolicStorage, has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.lower.to_2d.memory.part_views import Part, has_elements_of
-from tlx.lower.to_2d.memory.permutations import PERMUTATIONS
+from tlx.lower.to_2d.memory.derived_views import PERMUTATIONS, Part, has_elements_of
 
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
 _SHARING: Final = frozenset({"phi", "insertelement"})

@@ -27,8 +27,8 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import has_dense_rows
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
+from tlx.lower.to_2d.memory.derived_views import permuted_view
 from tlx.lower.to_2d.memory.padding import is_crop
-from tlx.lower.to_2d.memory.permutations import permuted_view
 
 _LEAST_SHARE: Final = 8
 """A smaller part of a result is copied, so that the memory of the rest is free."""

@@ -55,8 +55,7 @@ from tlx.lower.to_2d.analysis.tensor_operations import STAGE, operation_title
 from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores, is_product
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
-from tlx.lower.to_2d.memory.part_views import Part, has_elements_of, place_in
-from tlx.lower.to_2d.memory.permutations import PERMUTATIONS, unpermuted_view
+from tlx.lower.to_2d.memory.derived_views import PERMUTATIONS, Part, has_elements_of, place_in, unpermuted_view
 
 
 def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> SunkStores:

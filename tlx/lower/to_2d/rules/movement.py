@@ -146,8 +146,8 @@ from tlx.lower.to_2d.memory.copies import (
     slice_view,
     to_storage_type,
 )
+from tlx.lower.to_2d.memory.derived_views import part_view
 from tlx.lower.to_2d.memory.padding import fill_border, padded_dims, spread
-from tlx.lower.to_2d.memory.part_views import part_view
 
 
 def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, destination: TensorView) -> None:

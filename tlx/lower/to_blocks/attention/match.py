@@ -16,7 +16,7 @@ from typing import Final
 from tlx.ir.types import FLOAT
 from tlx.ir.values import Value
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView, UnaryNode
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Elementwise, Gemm, Reduction
 
 _TREES: Final = 6

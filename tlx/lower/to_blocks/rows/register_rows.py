@@ -20,7 +20,7 @@ from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation
 from tlx.lower.to_tiles.emit.tiles import ResultTile, store_tile_vector, tile, tile_address
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart
 from tlx.target.grid_unit import GridUnit
 

@@ -18,7 +18,7 @@ from tlx.lower.to_blocks.rows.register_rows import RegisterPlan, register_rows_k
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Reduction, RowFusion
 from tlx.target.grid_unit import GridUnit
 

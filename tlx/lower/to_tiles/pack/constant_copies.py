@@ -23,7 +23,7 @@ from tlx.ir.rewrite import Use, definitions, underlying_object, uses
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.memory.aliases import gep_offset
 from tlx.lower.memory.allocation import is_buffer
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.pack.prepare import ConstantPlace, PreparedArguments
 from tlx.lower.to_tiles.problem import Copy
 

@@ -38,7 +38,9 @@ from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
 from tlx.lower.memory.buffers import PrivateBuffers, allow_heap
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, MatrixLeaf, MatrixView
-from tlx.lower.to_tiles.match import BatchLoops, FunctionSnapshot, Match
+from tlx.lower.to_tiles.match.batch_loops import BatchLoops
+from tlx.lower.to_tiles.match.stores import Match
+from tlx.lower.to_tiles.match.trees import FunctionSnapshot
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
 from tlx.target.costs.memory import Caches

@@ -28,7 +28,8 @@ from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, scalar_parameter_type
-from tlx.lower.to_tiles.match import FunctionSnapshot, Match
+from tlx.lower.to_tiles.match.stores import Match
+from tlx.lower.to_tiles.match.trees import FunctionSnapshot
 from tlx.lower.to_tiles.problem import Elementwise, Reduction, RowFusion, RowFusionPart, pointer_views
 from tlx.lower.to_tiles.select.elementwise import needs_transpose
 from tlx.target.target import Target

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from tlx.ir.values import ConstFloat, Keyword
 from tlx.lower.to_tiles.expression import Expression, InstructionNode, ScalarLeaf, SplatLeaf
-from tlx.lower.to_tiles.match import Match
+from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Gemm
 
 

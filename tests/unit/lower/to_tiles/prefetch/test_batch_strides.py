@@ -17,7 +17,7 @@ from tlx.ir.values import Local
 from tlx.lower.options import Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.lower.to_tiles.match import BatchLoops
+from tlx.lower.to_tiles.match.batch_loops import BatchLoops
 from tlx.lower.to_tiles.prefetch import batch_prefetch_distance, batch_prefetch_locality
 from tlx.lower.to_tiles.problem import BatchStrides
 from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
