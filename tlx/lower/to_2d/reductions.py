@@ -264,7 +264,7 @@ class _ReductionEmitter:
     def run(self, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer) -> None:
         """Reduce all windows; if that takes a temporary, in parts that fit into the cache."""
         if not any(axis.window > 1 for axis in axes) and source.element == destination.element:
-            copy(self.b, _axes_view(source, axes), _axes_view(destination, axes, target=True))
+            copy(self.b, _axes_view(source, axes), _axes_view(destination, axes, is_result=True))
             return
         costs = self.context.target.block_costs
         method, first = _choose_pass(axes, costs.reductions.max_unrolled_window)
@@ -324,7 +324,7 @@ class _ReductionEmitter:
         reduce_unrolled(self.b, self.kind, [*moved, last], [*offsets, dense], split, destination)
 
     def _copy(self, axes: Sequence[WindowAxis], source: TypedPointer, destination: TypedPointer) -> None:
-        copy(self.b, _axes_view(source, axes), _axes_view(destination, axes, target=True))
+        copy(self.b, _axes_view(source, axes), _axes_view(destination, axes, is_result=True))
 
     def _temporary(self, element: Type, count: int) -> TypedPointer:
         size = size_text(count * bytes_of(element))
@@ -333,8 +333,8 @@ class _ReductionEmitter:
         return TypedPointer(self.context.allocate(element, count, self.op.intrinsic.name).pointer, element)
 
 
-def _axes_view(data: TypedPointer, axes: Sequence[WindowAxis], *, target: bool = False) -> TensorView:
-    return TensorView.strided(Storage(data.pointer), data.element, [axis.walk.of(int(target)) for axis in axes])
+def _axes_view(data: TypedPointer, axes: Sequence[WindowAxis], *, is_result: bool = False) -> TensorView:
+    return TensorView.strided(Storage(data.pointer), data.element, [axis.walk.of(int(is_result)) for axis in axes])
 
 
 def _is_exact(source: TypedPointer, destination: TypedPointer) -> bool:
@@ -347,7 +347,7 @@ def _pass_axes(axes: Sequence[WindowAxis], reduced: Sequence[WindowAxis]) -> lis
     extents = [axis.extent if axis in reduced else axis.input_extent for axis in axes]
     strides = [math.prod(extents[k + 1 :]) for k in range(len(extents))]
     pairs = zip(axes, strides, strict=True)
-    return [replace(a, target=stride) if a in reduced else a.without_window(stride) for a, stride in pairs]
+    return [replace(a, result_stride=stride) if a in reduced else a.without_window(stride) for a, stride in pairs]
 
 
 def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method, list[WindowAxis]]:

@@ -357,7 +357,9 @@ def _first_images(image: InputLayout, count: int) -> InputLayout:
     """The copy of the first images."""
     problem = image.problem
     destination = _restricted(problem.result.destination, 0, count)
-    block = replace(problem, x=_restricted(problem.x, 0, count), result=replace(problem.result, target=destination))
+    block = replace(
+        problem, x=_restricted(problem.x, 0, count), result=replace(problem.result, destination=destination)
+    )
     padding = problem.padding
     if padding is not None:
         dims = (PaddedDim(0, count, 0, 1, count), *padding.dims[1:])
@@ -371,7 +373,7 @@ def _first_rows(image: InputLayout, count: int) -> InputLayout:
     first, windows, result = problem.channels, problem.windows, problem.result
     reach = dilated(problem.w.dims[first].extent, windows.kernel_steps[0])
     x = _restricted(problem.x, first, (count - 1) * windows.strides[0] + reach)
-    block = replace(result, target=_restricted(result.destination, first, count))
+    block = replace(result, destination=_restricted(result.destination, first, count))
     return replace(image, problem=replace(problem, x=x, result=block))
 
 

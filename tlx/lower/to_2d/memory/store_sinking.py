@@ -204,7 +204,7 @@ def _store_of_permutation(operands: OperandViews, op: TensorOp, token: Tensor, p
     if not is_product(operands.groups, op) and not has_dense_rows(destination.dims):
         return None
     destination = destination.reordered(token.type.layout, type_)
-    return replace(sunk, op=op, target=destination, permutations=(*sunk.permutations, permute))
+    return replace(sunk, op=op, destination=destination, permutations=(*sunk.permutations, permute))
 
 
 def _sunk_view(
