@@ -47,7 +47,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What llvm-mca says about a loop that runs again and again, with all data in the first-level cache.
+    """What llvm-mca says about a loop in steady state, with all data in L1.
 
     Attributes:
         processor: The processor, by LLVM's name.

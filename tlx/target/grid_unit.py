@@ -225,7 +225,7 @@ class DeviceCode(Protocol):
         ...
 
     def record_event(self, event: int, stream: int) -> None:
-        """Record an event behind what has been launched in the stream."""
+        """Record an event after what has been launched in the stream."""
         ...
 
     def allocate(self, size: int, stream: int) -> int:

@@ -146,7 +146,7 @@ class DeviceKernel(CompiledKernel):
             groups: The number of work-groups along x, or along x, y and z.
             stream: The stream in whose order the kernel runs and memory is copied.
             wait_for: An event, or a sequence of events, after which they do.
-            record: An event, or a sequence of events, to record behind them.
+            record: An event, or a sequence of events, to record after them.
             named: As for `CompiledKernel`.
 
         Raises:

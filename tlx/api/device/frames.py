@@ -1,4 +1,4 @@
-"""Memory for the arguments of launches, and records of calls that are made again and again."""
+"""Memory for the arguments of launches, and records of repeated calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_ADDRESSES: Final = 64
 class LaunchFrame:
     """Memory for the arguments of a function's launches, which one call at a time uses.
 
-    Calls that pass the same addresses again and again are recorded: launching the record takes less time than launching
+    Repeated calls that pass the same addresses are recorded: launching the record takes less time than launching
     several kernels.
 
     Args:

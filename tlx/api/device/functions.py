@@ -59,7 +59,7 @@ class DeviceFunction(CompiledFunction):
             *arguments: Arrays of the device or of numpy, which are C-contiguous, and numbers.
             stream: The stream in whose order kernels run and memory is copied.
             wait_for: An event, or a sequence of events, after which they do.
-            record: An event, or a sequence of events, to record behind them.
+            record: An event, or a sequence of events, to record after them.
 
         Raises:
             ArgumentError: An argument does not fit.

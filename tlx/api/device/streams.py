@@ -18,7 +18,7 @@ class CallOrder(TypedDict, total=False):
     Attributes:
         stream: The stream in whose order kernels run, memory is copied, and new arrays are allocated and freed.
         wait_for: An event, or a sequence of events, after which they do.
-        record: An event, or a sequence of events, to record behind them.
+        record: An event, or a sequence of events, to record after them.
     """
 
     stream: object

@@ -320,7 +320,7 @@ def _arguments(c: ValueParser, p: ParsedInstruction) -> None:
 
 
 def _debug_values(c: ValueParser) -> list[Value]:
-    """The values of `!DIArgList(i32 %x, i32 %y)`, behind its name."""
+    """The values of `!DIArgList(i32 %x, i32 %y)`, after its name."""
     c.expect("(")
     values: list[Value] = []
     while not c.accept(")"):

@@ -179,7 +179,7 @@ class MatrixLegalizer(VectorLegalizer):
         scratch: Memory for a grid of tiles, for partial and converted ones.
         pending_stores: Functions that each store a tile, to be called when the next product starts.
         pending_prefetches: Prefetches, to be spread over the next product.
-        moving: The instructions of products that may move behind later ones, by the name of their block.
+        moving: The instructions of products that may move after later ones, by the name of their block.
     """
 
     def __init__(self, module: Module, function: Function, context: LoweringContext, unit: MatrixUnit) -> None:
@@ -438,7 +438,7 @@ class MatrixLegalizer(VectorLegalizer):
         Each pending tile is stored right before the sum that reuses its register starts. Prefetches are spread evenly
         over the products, as a burst delays tile loads: 128x128x128 bytes run at 0.91 of the speed without prefetches
         if there are 32 in one place, and at 1.05 with 8 after each product (Xeon with AMX). For bfloats, the time with
-        them spread, divided by that with all of them behind the last product: 8000 products of 32x32x32 0.94, 2000 of
+        them spread, divided by that with all of them after the last product: 8000 products of 32x32x32 0.94, 2000 of
         64x64x64 0.95, 1024 cubed 0.98, 2048 cubed 0.96, 512x196x4608 0.94 (Xeon 6/167/1, alternated calls, 2026-11-30).
         """
         acc, lhs, rhs = op.tensors

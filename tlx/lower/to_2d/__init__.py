@@ -80,7 +80,7 @@ _COROUTINES: Final = ("presplitcoroutine", '"coroutine.presplit"')
 
 
 def _check_is_no_coroutine(module: Module, function: Function) -> None:
-    """Refuse tensors in coroutines: each return, also one that only suspends the coroutine, would free temporaries.
+    """Refuse tensors in coroutines: every return, even one that only suspends the coroutine, would free temporaries.
 
     Raises:
         LoweringError: The function is a coroutine with tensors; the error points at the first one.
@@ -95,7 +95,7 @@ def _check_is_no_coroutine(module: Module, function: Function) -> None:
 
 
 def _is_removable(instruction: Instruction) -> bool:
-    """Whether nothing but the result of an instruction matters: of a tensor operation, or of a load of a vector."""
+    """Whether an instruction matters only by its result: a tensor operation, or a load of a vector."""
     is_load = instruction.opcode == "load" and not may_write(instruction)
     return is_tensor_call(instruction) or (is_load and isinstance(instruction.type, VectorType))
 
@@ -107,7 +107,7 @@ def _facts(module: Module, function: Function, context: LoweringContext) -> Fact
 
 
 def _drop_debug_values(function: Function) -> None:
-    """Let debug information say that the variables that hold tensors have no value.
+    """Mark the variables that hold tensors as optimised out in the debug information.
 
     A debug record counts as no use, so that a program compiled with `-g` is lowered to the same code. Rewrite::
 

@@ -532,7 +532,7 @@ class OperandViews:
         if op.intrinsic.name == "broadcast":
             return view.broadcast(result, op.dims[1])
         if op.intrinsic.name == "pad":
-            return _cropped(view, op, token) if is_crop(op) else view.row_major  # who reads it writes the border
+            return _cropped(view, op, token) if is_crop(op) else view.row_major  # its readers write the border
         if op.intrinsic.name == "reshape.permute":
             permuted = permuted_view(view, op)
             if permuted is None:  # interleaved rows

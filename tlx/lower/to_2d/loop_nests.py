@@ -82,7 +82,7 @@ def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> li
 
 @lru_cache(maxsize=1 << 12)
 def _collapsed_for_operands(dims: tuple[LoopDim, ...], copied: frozenset[int]) -> tuple[CollapsedDims, ...]:
-    """The result of `collapse_for_operands`, which blockings of a contraction ask for again and again."""
+    """The result of `collapse_for_operands`, which many blockings of a contraction need."""
 
     def collapsed(outer: CollapsedDims, inner: CollapsedDims) -> CollapsedDims | None:
         is_contiguous = all(

@@ -120,7 +120,7 @@ class _FunctionLowering:
         self.matches = [match_store(self.snapshot, op) for op in stores]
 
     def _prepare_copies(self, prepared: PreparedArguments) -> bool:
-        """Have the preparation copy constant arguments; whether there are such copies."""
+        """Have the preparation copy constant arguments; returns whether there are any."""
         kernels = self.kernels.inner if self.kernels.uses_threads else self.kernels
         copies = list(find_constant_copies(prepared, self.matches))
         if not copies:

@@ -93,7 +93,7 @@ class PreparedPanels:
 
 @dataclass(frozen=True)
 class PrepackedB:
-    """A B in panels that are packed before its product's kernel is called.
+    """A B whose panels are packed before the product's kernel is called.
 
     Attributes:
         problem: The product, which says how often B is packed for it.
@@ -108,7 +108,7 @@ class PrepackedB:
 
 @dataclass(eq=False)
 class KernelFacts:
-    """Why a kernel exists, for reports on the lowering; among the `facts` of its function.
+    """Why a kernel exists, for reports on the lowering; stored in the `facts` of its function.
 
     Attributes:
         problem: What it computes.
@@ -123,12 +123,12 @@ class KernelFacts:
     trees: list[tuple[Span, ...]] = field(default_factory=list[tuple[Span, ...]])
 
     def add_tree(self, instructions: Iterable[Instruction]) -> None:
-        """Add the tree that a call to the kernel replaces: the instructions in it, the store last."""
+        """Add the tree that a call to the kernel replaces: its instructions, the store last."""
         self.trees.append(tuple(dict.fromkeys(i.span for i in instructions if i.span is not None)))
 
 
 def facts_of(kernel: Function, problem: Problem, target: Target, recipe: Recipe | None = None) -> KernelFacts:
-    """The facts about a kernel; those that are passed if it has none yet."""
+    """The facts about a kernel; the given ones if it has none yet."""
     facts = kernel.facts.setdefault(KernelFacts, KernelFacts(problem, target, recipe))
     assert isinstance(facts, KernelFacts)
     return facts
@@ -248,7 +248,7 @@ class KernelCache:
         block: Block,
         prepared: PreparedArguments | None = None,
     ) -> PrepackedB | None:
-        """A matched product's B packed at compile time, before all calls, or before the loops around a block.
+        """The B of a matched product, if it is packed at compile time, before all calls, or before the loops around it.
 
         None if none of that pays.
         """
@@ -336,7 +336,7 @@ class KernelCache:
         return recipes if len(recipes) == len(versions) else []
 
     def _has_knobs(self, problem: Gemm, target: Target, at: Instruction) -> bool:
-        """Whether knobs are set for a product."""
+        """Whether any knob is set for a product."""
         return any(self._knobs(problem, version, at) for version in target.versions or (target,))
 
     def _packing(self, problem: Gemm, recipe: Recipe, target: Target) -> PackingKernel:

@@ -223,7 +223,7 @@ _PART_INSTRUCTIONS: Final = 3
 
 
 def _is_single_product(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether nothing else is prefetched: one product, not a sum of several, outside of loops."""
+    """Whether nothing else is prefetched: a single product, outside of loops."""
     return gemm.batch is None and len(gemm.term_offsets) == 1 and not recipe.prefetch.locality
 
 

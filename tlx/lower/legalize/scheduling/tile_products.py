@@ -7,7 +7,7 @@ instructions that wait. Where a step of K is followed by rows of a long epilogue
 step late. The product of 1024x3072x768 bfloats with GELU takes 1.02 times as long as without instead of 1.17
 (Xeon 6/167/1, medians of alternating calls, 2026-11-30).
 
-Tile loads only move behind stores to another object: those of an epilogue's results, which no product reads, but not
+Tile loads only move after stores to another object: those of an epilogue's results, which no product reads, but not
 those that pack the operands of a later step into the same memory.
 
 LLVM's instruction scheduler would undo this, as arithmetic does not depend on tiles. So after each load or product of a
@@ -159,7 +159,7 @@ class _InstructionOrder:
         self.instructions += unit
 
     def pin(self, b: Builder, constraint: str) -> None:
-        """Keep the instructions that use the latest vectors behind the last one that has been placed."""
+        """Keep the instructions that use the latest vectors after the last one that has been placed."""
         latest: list[Local] = []
         for instruction in reversed(self.instructions):
             if len(latest) == _PINNED:

@@ -317,7 +317,7 @@ def _set_conflict_factor(blocking: Blocking, column: int, unit: ComputeUnit) -> 
 
 
 def _set_conflict_store_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
-    """Approximate cycles more to store a register transposed, where columns share few sets of the first-level cache.
+    """Approximate extra cycles to store a register transposed, where columns share few sets of L1.
 
     The columns of a panel are written row tile by row tile: a line of each has to stay until it is full.
     """

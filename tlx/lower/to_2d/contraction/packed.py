@@ -52,7 +52,7 @@ _PACKED: Final = Keyword(PTR, "poison")
 
 
 def contract_packed_operands(module: Module, function: Function, target: Target) -> None:
-    """Rewrite the products of permuted matrices in a function as contractions that read these as they lie."""
+    """Rewrite the products of permuted matrices in a function as contractions that read the matrices in place."""
     if not any(_PERMUTE in (instruction.callee or "") for instruction in function.instructions()):
         return
     tensors, used, known = analyse(module, function), uses(function), definitions(function)
@@ -125,7 +125,7 @@ class _PackedMatrix:
 
     @property
     def type(self) -> TensorType:
-        """The type of the tensor as it lies in memory."""
+        """The type of the tensor in memory."""
         return self.permute.tensors[0].type
 
 
@@ -167,7 +167,7 @@ class _PackedContraction:
         return contraction if contraction._is_faster(target) else None
 
     def _is_faster(self, target: Target) -> bool:
-        """Whether reading the matrix as it lies is estimated to take less time than copying it."""
+        """Whether reading the matrix in place is estimated to be faster than copying it."""
         result, source = self.product.result, self.packed.permute.tensors[0]
         axes = _summed_axes(self.product)
         assert result is not None

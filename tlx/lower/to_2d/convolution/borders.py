@@ -55,7 +55,7 @@ def _dilates(pad: TensorOp) -> bool:
 
 
 def padded_source(operands: OperandViews, tensor: Tensor) -> PaddedSource | None:
-    """What an operand is copied from if its border is in no memory; None if it is in memory."""
+    """What an operand is copied from if its border is not in memory; None if it is."""
     pad = operands.view_of(tensor)
     if pad is None or pad.intrinsic.name != "pad" or is_crop(pad):
         return None
@@ -63,13 +63,13 @@ def padded_source(operands: OperandViews, tensor: Tensor) -> PaddedSource | None
 
 
 def _source_of(operands: OperandViews, pad: TensorOp, read_as: TensorType) -> PaddedSource:
-    """What a convolution reads that takes the result of a pad as a tensor of a type, its dimensions in any order."""
+    """The input of a convolution that takes the result of a pad as a tensor of a type, with dimensions in any order."""
     source = PaddedSource(operands.view(pad.tensors[0]).row_major, tuple(padded_dims(pad)), pad.scalars[0])
     return source.laid_out(read_as)
 
 
 def _is_copied_by_all(operands: OperandViews, pad: TensorOp) -> bool:
-    """Whether all that reads a pad are convolutions that copy their input."""
+    """Whether only convolutions that copy their input read a pad."""
     facts = operands.facts
     users = [use.instruction for use in facts.vectors.uses.get(str(pad.instruction.result), [])]
     tokens = [facts.tensors.tokens.get(user.result or "") for user in users]

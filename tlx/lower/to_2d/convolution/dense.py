@@ -102,7 +102,7 @@ def emit_convolution(context: EmitContext, b: TensorBuilder, op: TensorOp, probl
 
 
 def _with_border(context: EmitContext, b: TensorBuilder, op: TensorOp, problem: DenseConvolution) -> DenseConvolution:
-    """The convolution that reads its input in place, whose border is written to memory first if it is in none."""
+    """The convolution that reads its input in place, whose border is written to memory first if it is not there."""
     if problem.padding is None:
         return problem
     count = math.prod(dim.extent for dim in problem.x.dims)
@@ -284,7 +284,7 @@ class InputBlocks:
             return None
         padding = problem.padding
         if padding is not None and padding.dims[0].extent > 1 and image.slack_elements:
-            return None  # what a row of an image writes behind its end is not written again by the next row
+            return None  # what a row of an image writes past its end is not overwritten by the next row
         extent = problem.result.destination.dims[first].extent
         for count in (count for count in range(2, extent + 1) if extent % count == 0):
             block = _first_rows(image, extent // count)

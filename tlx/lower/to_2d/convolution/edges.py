@@ -1,4 +1,4 @@
-"""Convolutions whose input has a border that is in no memory, without a copy of the whole input.
+"""Convolutions whose input has a border that is not in memory, without a copy of the whole input.
 
 Results whose windows lie inside of the input read it in place. Those at its edges read copies of the rows and columns
 that their windows cover, together with the border::
@@ -33,7 +33,7 @@ class EdgeRegions:
     """The regions of a convolution's result.
 
     Attributes:
-        problem: The convolution, whose input has a border in no memory.
+        problem: The convolution, whose input has a border that is not in memory.
         padding: What the input is copied from.
         boxes: The regions, as the first position and the extent along each dimension of the result; that whose windows
             lie inside of the input is the last.

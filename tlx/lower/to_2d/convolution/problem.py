@@ -71,11 +71,11 @@ class DenseConvolution:
 
     @property
     def input(self) -> TensorView:
-        """The input in memory, without the border that it has no memory for."""
+        """The input in memory, without its border, which is not in memory."""
         return self.x if self.padding is None else self.padding.data
 
     def copy_input(self, b: TensorBuilder, destination: TensorView, write_data: WriteCopy = copy) -> None:
-        """Copy the input, with the border that it has no memory for, to a view of its dimensions."""
+        """Copy the input, with the border that is not in memory, to a view of its dimensions."""
         if self.padding is not None:
             self.padding.write(b, destination, write_data)
         else:
@@ -340,7 +340,7 @@ class _Interleaved(InputLayout):
 
     @property
     def slack_elements(self) -> int:
-        """Number of elements after the last row that tiles read, or that its registers write behind a border."""
+        """Number of elements after the last row that tiles read, or that its registers write after a border."""
         padding = self.problem.padding
         return (self._columns_behind + (0 if padding is None else padding.dims[-1].at)) * self.width
 
@@ -388,7 +388,7 @@ class _Interleaved(InputLayout):
     def write(self, b: TensorBuilder, destination: TensorView) -> None:
         """Write the copy, region by region: channels are interleaved rows, with the region's elements as columns.
 
-        The registers of a row may write further columns: where its elements start behind a border, also those of the
+        The registers of a row may write further columns: where its elements start after a border, also those of the
         border at the start of the next row. So the border is written last.
         """
         padding, data = self.problem.padding, self.problem.input

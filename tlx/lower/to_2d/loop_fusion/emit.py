@@ -165,7 +165,7 @@ class _LoopEmitter:
                     set_operand(use.instruction, use.index, whole)
 
     def _load_result(self, name: str) -> None:
-        """Load a whole result behind the loop for those that read it."""
+        """Load a whole result after the loop for those that read it."""
         buffer = self.outputs[name]
         type_ = _flat(self.facts.vectors.definitions[name].value)
         whole = (

@@ -197,7 +197,7 @@ class LoopGroup:
                 yield op
 
     def _join_if_connected(self, root: TensorOp) -> bool:
-        """Have a tree join if it reads results of the group part by part, or only the group reads its result."""
+        """Add a tree if it reads results of the group part by part, or only the group reads its result."""
         name = str(root.instruction.result)
         split, wanted = self._forward(root), self._wanted.get(name)
         if split is not None:
@@ -233,7 +233,7 @@ class LoopGroup:
         return known.get(str(root.instruction.result))
 
     def _join(self, root: TensorOp, split: Split, *, is_copy: bool = False) -> bool:
-        """Have a tree join, if its operands can be read part by part."""
+        """Add a tree if its operands can be read part by part."""
         groups = self.block.groups
         splits = {id(root.instruction): split}
         wanted: dict[str, Split | None] = {}

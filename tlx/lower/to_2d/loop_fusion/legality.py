@@ -2,7 +2,7 @@
 
 Memory that the loop reads part by part must not change before the loop; a store that runs in the loop, or after it,
 must not be passed by another access of its memory. Instructions in between that depend on a result of the group are
-moved behind the loop; no operation of the group may depend on them.
+moved after the loop; no operation of the group may depend on them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LoopPlacement:
     Attributes:
         group: The group.
         stores: The ordinary stores of results that run in the loop.
-        moved: The instructions in front of the loop that depend on its results, and are moved behind it.
+        moved: The instructions in front of the loop that depend on its results, and are moved after it.
         obstacle: What cannot be moved; None if the group can be computed in a loop.
     """
 
@@ -167,7 +167,7 @@ class LoopPlacement:
     # Order -------------------------------------------------------------------------------------------------------
 
     def _move_dependent(self) -> Obstacle | None:
-        """Collect the instructions to move behind the loop; an obstacle if one cannot be, or the loop needs it."""
+        """Collect the instructions to move after the loop; an obstacle if one cannot be, or the loop needs it."""
         origin = {str(op.instruction.result): op.instruction for op in self.group.members if op.result is not None}
         renamed = dict(origin)  # tokens and aliases of results, by name: the loop has its own
         needed_by: dict[str, Instruction] = {}  # what depends on results, by name: the operation it depends on
@@ -183,7 +183,7 @@ class LoopPlacement:
             if source is None:
                 continue
             if not self._may_follow(instruction, end):
-                return Obstacle(source, f"'{quoted_instruction(instruction)}' cannot be moved behind the loop")
+                return Obstacle(source, f"'{quoted_instruction(instruction)}' cannot be moved after the loop")
             self.moved.append(instruction)
             is_renaming = instruction.result in self.facts.tensors.tokens or self.facts.vectors.is_renaming(instruction)
             if instruction.result is not None:
@@ -191,7 +191,7 @@ class LoopPlacement:
         return None
 
     def _may_follow(self, instruction: Instruction, end: int) -> bool:
-        """Whether an instruction in front of the loop can run behind it."""
+        """Whether an instruction in front of the loop can run after it."""
         if instruction.opcode in ("phi", "alloca") or instruction.is_terminator:
             return False
         if self._written(instruction) is not None:

@@ -85,7 +85,7 @@ def _rank(loop: FusedLoop) -> tuple[bool, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _ProfitLimits:
-    """When a loop pays.
+    """The conditions under which a loop pays.
 
     Attributes:
         fusion: The limits of the target.
@@ -116,7 +116,7 @@ class _LoopSearch:
 
     Attributes:
         block: The operations of the block.
-        limits: When a loop pays.
+        limits: The conditions under which a loop pays.
         remarks: Receives what keeps operations out of loops.
         obstacles: The instructions that could not be moved to a loop.
     """

@@ -108,7 +108,7 @@ _Dims = Sequence[int | None] | None
 
 
 def operand_splits(op: TensorOp, split: Split) -> OperandSplits | None:
-    """The splits of an operation's operands, given that of its result; None if its parts cannot be computed apart.
+    """The splits of an operation's operands, given that of its result; None if its parts cannot be computed separately.
 
     The result of a store is the tensor that it stores. Other results have no gap, as no part would write the padding.
     """

@@ -48,7 +48,7 @@ def merge_common_pads(function: Function) -> None:
 
 
 def _described(known: Mapping[str, Instruction], replaced: Mapping[str, Value], tensor: Value) -> tuple[str, ...]:
-    """What says which tensor a token is: the vector and its shape, or the token, which has read memory."""
+    """What identifies a token's tensor: the vector and its shape, or the token itself if it reads memory."""
     definition = known.get(tensor.name) if isinstance(tensor, Local) else None
     if definition is None or not _calls(definition, "typeinfo"):
         return (str(tensor),)

@@ -61,7 +61,7 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
     """
     parts = dict(sunk_stores.parts)
     estimated = replace(operands, storage=SymbolicStorage(), parts=parts)
-    for op in reversed(operands.facts.tensors.ops):  # so that it is known where a whole lies before its parts are
+    for op in reversed(operands.facts.tensors.ops):  # a whole is placed before its parts
         name = str(op.instruction.result)
         if name not in live or name in operands.views or id(op.instruction) in sunk_stores.by_op:
             continue

@@ -1,6 +1,6 @@
 """Operands of products in stages of shared memory, copied asynchronously.
 
-A stage has a tile of A and one of B as they lie in memory. A tile consists of boxes: all its lines, each with at most
+A stage has a tile of A and one of B in their layout in memory. A tile consists of boxes: all its lines, each with at most
 eight chunks of 16 bytes. Chunk c of line l is at position c xor (l mod 8) of the line, so that the chunks c of eight
 lines are in different banks:
 
@@ -63,7 +63,7 @@ class StagedOperand:
     def of(
         cls, view: MatrixView, pointer: Value, shape: BlockShape, offset: int, *, is_lhs: bool, may_follow_k: bool
     ) -> StagedOperand:
-        """A tile as it lies in memory, or transposed if its lines would follow K and must not."""
+        """A tile in its layout in memory, or transposed if its lines would follow K and must not."""
         follows_k = view.is_row_major != is_lhs
         k_lines, across = follows_k and may_follow_k, shape.rows if is_lhs else shape.columns
         sizes = (shape.depth, across) if k_lines else (across, shape.depth)

@@ -107,7 +107,7 @@ PANEL_CACHE_PARAMETERS: Final = ("memory", "packed")
 
 @dataclass(frozen=True, slots=True)
 class AxisBounds:
-    """Which tiles of an axis a call computes: all, or those from `first` up to but not including `last`."""
+    """Which tiles of an axis a call computes: all, or the half-open range from `first` to `last`."""
 
     first: Value | None = None
     last: Value | None = None

@@ -177,12 +177,12 @@ class RunningReduction:
 
     @classmethod
     def along_columns(cls, combine: ReductionOperation, place: ResultTile, lanes: int) -> RunningReduction:
-        """For the reduction of each row."""
+        """The state for reducing each row."""
         return cls(combine, place.rows, place.cols, min(lanes, place.cols), True)
 
     @classmethod
     def along_rows(cls, combine: ReductionOperation, place: ResultTile) -> RunningReduction:
-        """For the reduction of each column."""
+        """The state for reducing each column."""
         return cls(combine, place.rows, place.cols, place.cols, False)
 
     def start(self) -> list[Value]:

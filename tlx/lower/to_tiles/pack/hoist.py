@@ -1,4 +1,4 @@
-"""Packing hoisted: an operand is packed or copied once for several products.
+"""Hoisted packing: an operand is packed or copied once for several products.
 
 B is packed by one kernel before a loop, and the kernel in the loop reads the panels:
 

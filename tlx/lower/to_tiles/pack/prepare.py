@@ -205,7 +205,7 @@ class PreparedArguments:
         self._pass_blocks()
         self._read_addresses()
         self._mark()
-        allow_heap(self.module, self.function)  # what it reads by the address in a block is not an argument's memory
+        allow_heap(self.module, self.function)  # memory reached through an address in a block is not an argument's
         self._add_preparation()
 
     def _pass_blocks(self) -> None:
@@ -375,7 +375,7 @@ def _place(
 
 
 def _base(defined: Mapping[str, Instruction], pointer: Value) -> tuple[Value, int | None]:
-    """The value that no instruction defines from which a pointer is derived, and the distance; None if unknown."""
+    """The argument or global that a pointer is derived from, and its distance from that; None if unknown."""
     offset = 0
     for _ in range(len(defined) + 1):
         definition = defined.get(pointer.name) if isinstance(pointer, Local) else None

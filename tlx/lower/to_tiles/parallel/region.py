@@ -293,7 +293,7 @@ class _RegionLowering:
     def _limit(self, region: _ParallelRegion, used: Mapping[str, Sequence[Use]]) -> Instruction | None:
         """An instruction that keeps a sequence from being a region, whose captured values are set; None if none does.
 
-        What is loaded in a region cannot be used behind it, and what is captured must be stored in a structure.
+        What is loaded in a region cannot be used after it, and what is captured must be stored in a structure.
         """
         inside = {id(instruction) for instruction in region.instructions}
         defined = {instruction.result for instruction in region.instructions}

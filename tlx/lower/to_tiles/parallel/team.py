@@ -105,11 +105,11 @@ class CooperativePacking:
         return self.count * bytes_of(self.element)
 
     def packing_arguments(self, values: Sequence[Value], panels: Value) -> list[Value]:
-        """What is passed to the function that packs."""
+        """The arguments of the function that packs."""
         return [panels, values[_B_ARGUMENT]]
 
     def multiply_arguments(self, values: Sequence[Value], panels: Value) -> list[Value]:
-        """What is passed to the function that multiplies."""
+        """The arguments of the function that multiplies."""
         return [*values[:_B_ARGUMENT], panels, *values[_B_ARGUMENT + 1 :]]
 
 

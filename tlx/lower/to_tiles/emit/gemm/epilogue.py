@@ -66,7 +66,7 @@ class TileEpilogue:
 
     @classmethod
     def of(cls, function: GemmFunction, consume: Callable[[ResultTile, Value], None]) -> TileEpilogue | None:
-        """The epilogue of a product, if it has one, or its sums are narrowed as if it had."""
+        """The epilogue of a product; narrowing its sums counts as one. None if it has neither."""
         gemm = function.gemm
         expression = gemm.epilogue or _own_epilogue(function)
         if expression is None:
@@ -80,7 +80,7 @@ class TileEpilogue:
 
     @property
     def _stores_columns(self) -> bool:
-        """Whether the results are transposed, to be stored."""
+        """Whether the results are transposed before they are stored."""
         return not self.function.gemm.c.is_row_major and self.function.gemm.reduction is None
 
     @property
@@ -233,7 +233,7 @@ class TileEpilogue:
             self.consume(at, self._result(at, part, values))
 
     def _parts(self, columns: EqualTiles) -> list[tuple[int, int]]:
-        """Start and size of the columns that are computed together."""
+        """Start and width of each group of columns that is computed together."""
         width = self._width(columns)
         return [(start, min(width, columns.size - start)) for start in range(0, columns.size, width)]
 

@@ -194,7 +194,7 @@ class MatrixUnitOperands(Operands):
         return self.b.gep(self.recipe.mma.operand_a, self.panel_a.pointer, offset)
 
     def b_address(self, block: CacheBlock, j: Value, column: Value) -> Value:
-        """Address of panel `j` of the block, packed or not."""
+        """The address of panel `j` of the block, packed or not."""
         if not self.recipe.packing.b or self.packs_by_steps:
             return self.b.gep(self.gemm.b.element, self.function.rhs, self.b.mul(column, self.gemm.b.col_stride))
         if self.prepacked is None:

@@ -125,7 +125,7 @@ class DotProductColumns:
                 self._store(b.gep(element, c, offset), lines[top : top + lanes], first=part.first)
 
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
-        """The sums, row by row, after one register along K, at a pass's start plus an offset.
+        """The sums, row by row, after one register along K, at an offset from the pass's start.
 
         The last `padding` positions are beyond the pass. The copied columns of B end in zeros, but in any pass except
         the last, elements of the next pass follow, which may be infinite.

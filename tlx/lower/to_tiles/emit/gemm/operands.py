@@ -215,7 +215,7 @@ class Operands:
         return self.b.gep(self.recipe.mma.operand_a, self.panel_a.pointer, self.b.mul(row, depth))
 
     def b_address(self, block: CacheBlock, j: Value, column: Value) -> Value:
-        """Address of panel `j` of the block, packed or not."""
+        """The address of panel `j` of the block, packed or not."""
         if not self.recipe.packing.b:
             return self.function.at(self.gemm.b, self.function.rhs, block.part.start, column)
         if self.prepacked is not None:
@@ -260,7 +260,7 @@ class Operands:
         )
 
     def prefetch_b(self, block: CacheBlock, base: Value, k: Value, steps: int = 1) -> None:
-        """Prefetch the columns of B that are multiplied some steps later; for so many steps in place of one."""
+        """Prefetch the columns of B that are multiplied some steps later, for as many steps at once."""
         b, recipe, size = self.b, self.recipe, block.columns.size
         stride, element = size if recipe.packing.b else self.gemm.b.row_stride, bytes_of(recipe.mma.operand_b)
         start = b.gep(recipe.mma.operand_b, base, b.mul(k, stride))

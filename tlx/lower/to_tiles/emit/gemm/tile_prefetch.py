@@ -111,7 +111,7 @@ def _select_pair(b: TensorBuilder, pair: tuple[Value, Value], same: Value, other
 
 
 class RowBlock:
-    """A block of rows of A, which stays in the second-level cache while all of B is read.
+    """A block of rows of A, which stays in L2 while all of B is read.
 
     Attributes:
         total: All row tiles.
