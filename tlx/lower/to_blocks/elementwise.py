@@ -59,9 +59,9 @@ def elementwise_grid_kernel(
         number = b.add(start, b.mul(b.cast("trunc", round_.index, I32), grid.block_threads))
         with b.if_block(b.icmp("ult", number, const_int(I32, count)), "in.range"):
             row, vector = kernel.divided(number, per_row)
-            place = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
-            address = tile_address(b, destination, kernel.pointers[0], place)
-            store_tile_vector(b, destination, address, place, emitter.result(place))
+            result_tile = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
+            address = tile_address(b, destination, kernel.pointers[0], result_tile)
+            store_tile_vector(b, destination, address, result_tile, emitter.result(result_tile))
     return kernel.finish(grid.block_threads, 0)
 
 

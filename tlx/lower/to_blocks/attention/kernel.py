@@ -337,11 +337,11 @@ class _AttentionKernel:
             row = b.umin(row, gemm.m - 1)
         if gemm.n % self.positions:
             column = b.umin(column, gemm.n - width)
-        place = row_tile(width, as_index(b, row), as_index(b, column))
+        result_tile = row_tile(width, as_index(b, row), as_index(b, column))
         emitter = ExpressionEmitter(
             b, value, pointers, self.kernel.scalars, lambda _: convert_tile(b, self._vector(sums), gemm.result, "s")
         )
-        vector = convert_tile(b, emitter.result(place), FLOAT, "s")
+        vector = convert_tile(b, emitter.result(result_tile), FLOAT, "s")
         return [b.extract_element(vector, k) for k in range(width)]
 
     def _vector(self, values: Sequence[Value], element: Type = FLOAT) -> Value:
@@ -457,16 +457,16 @@ class _AttentionKernel:
                 for block in range(-(-gemm.n // COLUMNS)):
                     at = 4 * (fragment * self.outputs + block) + 2 * half
                     column = as_index(b, b.add(self.column, block * COLUMNS))
-                    place = row_tile(2, as_index(b, row), column)
+                    result_tile = row_tile(2, as_index(b, row), column)
                     pair = self._vector(sums[at : at + 2])
 
                     def product(_: ResultTile, pair: Value = pair) -> Value:
                         return convert_tile(b, pair, gemm.result, "s")
 
                     emitter = ExpressionEmitter(b, value, pointers, self.kernel.scalars[scalars:], product)
-                    result = convert_tile(b, emitter.result(place), gemm.c.element, "s")
-                    to = tile_address(b, gemm.c, self.kernel.pointers[0], place)
-                    store_tile_vector(b, gemm.c, to, place, result)
+                    result = convert_tile(b, emitter.result(result_tile), gemm.c.element, "s")
+                    to = tile_address(b, gemm.c, self.kernel.pointers[0], result_tile)
+                    store_tile_vector(b, gemm.c, to, result_tile, result)
 
             if gemm.m % self.plan.rows == 0:
                 columns()

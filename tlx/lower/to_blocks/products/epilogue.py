@@ -124,13 +124,13 @@ class WarpMemory:
     Attributes:
         part: What it has room for.
         base: Its address.
-        place: First row and column of the warp's sums in the tile, i32.
+        position: First row and column of the warp's sums in the tile, i32.
         lane: The thread's number in the warp, i32.
     """
 
     part: ResultPart
     base: Value
-    place: tuple[Value, Value]
+    position: tuple[Value, Value]
     lane: Value
 
 
@@ -140,21 +140,21 @@ class ThreadSums:
 
     Attributes:
         origin: First row and column of the tile in C, i32.
-        place: Those of the thread's first sum in the tile.
+        position: Those of the thread's first sum in the tile.
         segments: The sums by rows.
         complete: Emits what waits for the sums, and returns them.
         memory: Memory of the warp, if elements of C should pass through it.
     """
 
     origin: tuple[Value, Value]
-    place: tuple[Value, Value]
+    position: tuple[Value, Value]
     segments: tuple[RowSegment, ...]
     complete: Callable[[], Sequence[Value]]
     memory: WarpMemory | None = None
 
     def at(self, b: TensorBuilder, segment: RowSegment) -> tuple[Value, Value]:
         """Row and column of a segment in C."""
-        (row, column), (down, across) = self.origin, self.place
+        (row, column), (down, across) = self.origin, self.position
         return b.add(b.add(row, down), segment.row), b.add(b.add(column, across), segment.column)
 
 
@@ -219,7 +219,7 @@ class Epilogue:
         complete.
         """
         b, parts = self.b, self._parts(thread_sums.segments, memory.part)
-        row, column = (b.sub(mine, first) for mine, first in zip(thread_sums.place, memory.place, strict=True))
+        row, column = (b.sub(mine, first) for mine, first in zip(thread_sums.position, memory.position, strict=True))
         start = memory.part.address(b, memory.base, row, column)
         operands = self._operands(thread_sums, parts[0])
         sums = thread_sums.complete()
@@ -280,7 +280,7 @@ class Epilogue:
         """Copy a part from the memory of the warp to C."""
         b, kernel, part, by_rows = self.b, self.kernel, memory.part, self.gemm.c.is_row_major
         columns, first = min(self.columns, part.cols), (segments.row, segments.column)
-        start = [b.add(b.add(x, y), z) for x, y, z in zip(origin, memory.place, first, strict=True)]
+        start = [b.add(b.add(x, y), z) for x, y, z in zip(origin, memory.position, first, strict=True)]
         lines, length = part.rows, part.cols // columns
         if not by_rows:
             lines, length = length, lines
@@ -330,11 +330,11 @@ class Epilogue:
         b, gemm = self.b, self.gemm
         iteration, *_ = self.merged.position_of(self.kernel, *at)
 
-        def product(place: ResultTile) -> Value:
+        def product(result_tile: ResultTile) -> Value:
             total = sums()
             if gemm.acc is not None:
-                address = tile_address(b, gemm.acc, self._pointer(3, iteration), place)
-                added = load_tile_vector(b, gemm.acc, address, place)
+                address = tile_address(b, gemm.acc, self._pointer(3, iteration), result_tile)
+                added = load_tile_vector(b, gemm.acc, address, result_tile)
                 opcode = "fadd" if isinstance(self.accumulator, FloatType) else "add"
                 total = b.binary(opcode, total, convert_tile(b, added, self.accumulator, gemm.lhs_sign))
             return convert_tile(b, total, gemm.result, "s")

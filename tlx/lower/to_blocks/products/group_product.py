@@ -261,9 +261,9 @@ class MappedGroupSums(GroupSums):
             loop.next(*self._after(slot, parity))
         return loop.results
 
-    def _copy_boxes(self, operand: StagedOperand, stage: Value, place: tuple[Value, Value], barrier: Value) -> None:
+    def _copy_boxes(self, operand: StagedOperand, stage: Value, position: tuple[Value, Value], barrier: Value) -> None:
         """Start to copy a tile, from a position of K and a row or column on."""
-        b, (k, across), number = self.b, place, 0 if operand.is_lhs else 1
+        b, (k, across), number = self.b, position, 0 if operand.is_lhs else 1
         loops = self._indices(self.mapped.loops[number])
         length = operand.box_chunks * operand.per_chunk
         for box in range(operand.length // length):

@@ -247,11 +247,15 @@ class _ProductKernels:
         def store(thread_sums: ThreadSums) -> None:
             sums = thread_sums.complete()
             for segment in thread_sums.segments:
-                first_row, first_column = thread_sums.place
+                first_row, first_column = thread_sums.position
                 row, column = b.add(first_row, segment.row), b.add(first_column, segment.column)
-                place = row_tile(segment.count, as_index(b, row), as_index(b, column))
+                result_tile = row_tile(segment.count, as_index(b, row), as_index(b, column))
                 store_tile_vector(
-                    b, self.partial, tile_address(b, self.partial, base, place), place, segment.values(b, sums)
+                    b,
+                    self.partial,
+                    tile_address(b, self.partial, base, result_tile),
+                    result_tile,
+                    segment.values(b, sums),
                 )
 
         self._emit_sums(kernel, positions, store)
@@ -266,9 +270,12 @@ class _ProductKernels:
         columns = min(epilogue.columns, self.plan.shape.columns)
         count, origin = self.plan.tile // columns // _BANDS, _place_of_tile(kernel, self.plan)
 
-        def total(place: ResultTile) -> Value:
+        def total(result_tile: ResultTile) -> Value:
             parts = [b.gep(I8, base, number * distance) for number in range(self.plan.splits)]
-            values = [load_tile_vector(b, self.partial, tile_address(b, self.partial, x, place), place) for x in parts]
+            values = [
+                load_tile_vector(b, self.partial, tile_address(b, self.partial, x, result_tile), result_tile)
+                for x in parts
+            ]
             return reduce(lambda x, y: b.binary(opcode, x, y), values)
 
         def body(number: Value) -> None:

@@ -1,6 +1,6 @@
 """Operands of products in stages of shared memory, copied asynchronously.
 
-A stage has a tile of A and one of B in their layout in memory. A tile consists of boxes: all its lines, each with at most
+A stage has a tile of A and one of B laid out as in memory. A tile consists of boxes: all its lines, each with at most
 eight chunks of 16 bytes. Chunk c of line l is at position c xor (l mod 8) of the line, so that the chunks c of eight
 lines are in different banks:
 

@@ -125,8 +125,8 @@ def emit_reduction(
     def widened(at: Value) -> Value:
         """The elements at a position along the reduced axis (i32)."""
         row, vector = (sharers.result, at) if along_row else (at, sharers.result)
-        place = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
-        return operation.widened(b, emitter.result(place))
+        result_tile = row_tile(columns, as_index(b, row), as_index(b, b.mul(vector, columns)))
+        return operation.widened(b, emitter.result(result_tile))
 
     start: Value = operation.identity(columns)
     if length >= share:
@@ -154,8 +154,8 @@ def emit_reduction(
         total = load_tile_vector(b, parts, own_address, own)
         if along_row:
             total = operation.reduce_row(b, total, columns)
-            place = row_tile(1, as_index(b, sharers.result), origin)
+            result_tile = row_tile(1, as_index(b, sharers.result), origin)
         else:
-            place = row_tile(columns, origin, as_index(b, b.mul(sharers.result, columns)))
+            result_tile = row_tile(columns, origin, as_index(b, b.mul(sharers.result, columns)))
         narrowed = operation.narrowed(b, total)
-        store_tile_vector(b, view, tile_address(b, view, destination, place), place, narrowed)
+        store_tile_vector(b, view, tile_address(b, view, destination, result_tile), result_tile, narrowed)

@@ -170,20 +170,20 @@ class _RowEmitter:
 
     # Values ----------------------------------------------------------------------------------------------------
 
-    def _value(self, part: RowFusionPart, value: Expression, number: int, place: ResultTile) -> Value:
+    def _value(self, part: RowFusionPart, value: Expression, number: int, result_tile: ResultTile) -> Value:
         """An expression at the thread's place with a number."""
         bases = [self.bases.get(pointer, self.shared) for pointer in part.pointers[1:]]
         scalars = [self.kernel.scalars[scalar] for scalar in part.scalars]
         emitter = ExpressionEmitter(self.b, value, bases, scalars)
         known = {
-            at: self._leaf(part, emitter, node, number, place)
+            at: self._leaf(part, emitter, node, number, result_tile)
             for at, node in enumerate(value.nodes)
             if isinstance(node, MatrixLeaf)
         }
-        return emitter.result(place, known)
+        return emitter.result(result_tile, known)
 
     def _leaf(
-        self, part: RowFusionPart, emitter: ExpressionEmitter, leaf: MatrixLeaf, number: int, place: ResultTile
+        self, part: RowFusionPart, emitter: ExpressionEmitter, leaf: MatrixLeaf, number: int, result_tile: ResultTile
     ) -> Value:
         """A leaf: what the thread holds, or what it loads, and holds for the parts that follow."""
         pointer, is_row = part.pointers[1 + leaf.pointer], leaf.view.cols > 1
@@ -193,10 +193,10 @@ class _RowEmitter:
             loader = ExpressionEmitter(self.b, source, emitter.pointers, emitter.scalars)
             self.loaded[pointer, is_row] = [loader.result(each) for each in places]
         values = self.loaded[pointer, is_row]
-        if is_row or place.cols == 1:
+        if is_row or result_tile.cols == 1:
             return values[number if is_row else 0]
         token = self.b.typeinfo(values[0], tile(leaf.element, 1, 1), "scalar")
-        return self.b.broadcast(token, (1, place.cols), (0, 1), tile(leaf.element, 1, place.cols))
+        return self.b.broadcast(token, (1, result_tile.cols), (0, 1), tile(leaf.element, 1, result_tile.cols))
 
     def _keep_result(self, part: RowFusionPart, values: list[Value], *, is_row: bool) -> None:
         """Note the result of a part, and store it if it is not private."""

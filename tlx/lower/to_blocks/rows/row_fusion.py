@@ -116,8 +116,10 @@ def row_fusion_grid_kernel(
             view: MatrixView = problem.destination,
             destination: Value = address,
         ) -> None:
-            place = row_tile(columns, as_index(b, first_row), as_index(b, b.mul(vector, columns)))
-            store_tile_vector(b, view, tile_address(b, view, destination, place), place, emitter.result(place))
+            result_tile = row_tile(columns, as_index(b, first_row), as_index(b, b.mul(vector, columns)))
+            store_tile_vector(
+                b, view, tile_address(b, view, destination, result_tile), result_tile, emitter.result(result_tile)
+            )
 
         kernel.for_each(problem.value.cols // columns, threads, body)
     sizes = [

@@ -93,12 +93,16 @@ class ExpressionEmitter:
         self.origins = origins or {}
 
     def compute(
-        self, place: ResultTile, level: int = 2, known: NodeValues | None = None, nodes: Collection[int] | None = None
+        self,
+        result_tile: ResultTile,
+        level: int = 2,
+        known: NodeValues | None = None,
+        nodes: Collection[int] | None = None,
     ) -> NodeValues:
         """The nodes up to a level of change, as flattened tiles.
 
         Args:
-            place: The tile.
+            result_tile: The tile.
             level: 0: nodes that are the same in all tiles of a size; 1: nodes that depend on the row; 2: all nodes.
             known: Nodes that are already computed for this size of tile.
             nodes: The nodes to compute, if not all.
@@ -106,68 +110,75 @@ class ExpressionEmitter:
         values = dict(known or {})
         for number, (node, changes) in enumerate(zip(self.expression.nodes, self.expression.levels, strict=True)):
             if number not in values and changes <= level and (nodes is None or number in nodes):
-                values[number] = self._node(node, place, values)
+                values[number] = self._node(node, result_tile, values)
         return values
 
-    def row_invariants(self, place: ResultTile) -> NodeValues:
+    def row_invariants(self, result_tile: ResultTile) -> NodeValues:
         """The nodes that do not depend on the row."""
         values: NodeValues = {}
         for number in sorted(self.expression.row_invariant):
-            values[number] = self._node(self.expression.nodes[number], place, values)
+            values[number] = self._node(self.expression.nodes[number], result_tile, values)
         return values
 
-    def result(self, place: ResultTile, known: NodeValues | None = None) -> Value:
+    def result(self, result_tile: ResultTile, known: NodeValues | None = None) -> Value:
         """The result for a tile."""
-        return self.compute(place, 2, known)[len(self.expression.nodes) - 1]
+        return self.compute(result_tile, 2, known)[len(self.expression.nodes) - 1]
 
-    def _node(self, node: Node, place: ResultTile, values: NodeValues) -> Value:
+    def _node(self, node: Node, result_tile: ResultTile, values: NodeValues) -> Value:
         if isinstance(node, MatrixLeaf):
-            return self._leaf(node, place)
+            return self._leaf(node, result_tile)
         if isinstance(node, ScalarLeaf):
-            return self._scalar(node, place)
+            return self._scalar(node, result_tile)
         if isinstance(node, SplatLeaf):
-            return _splat(node.value, place.count)
+            return _splat(node.value, result_tile.count)
         if isinstance(node, ProductLeaf):
             assert self.product is not None
-            return self.product(place)
+            return self.product(result_tile)
         operands = [values[n] for n in node.operands]
         if isinstance(node, UnaryNode):
-            token = self.b.typeinfo(operands[0], place.type(node.element), node.name)
-            return self.b.unary(node.name, token, place.type(node.element), metadata=node.accuracy.metadata)
-        return self._elementwise(node, place, operands)
+            token = self.b.typeinfo(operands[0], result_tile.type(node.element), node.name)
+            return self.b.unary(node.name, token, result_tile.type(node.element), metadata=node.accuracy.metadata)
+        return self._elementwise(node, result_tile, operands)
 
-    def _elementwise(self, node: InstructionNode, place: ResultTile, operands: list[Value]) -> Value:
-        if node.operation.opcode in DIVISIONS and place.padding:
-            operands[1] = self.b.select(data_mask(place), operands[1], _ones(operands[1].type))
-        type_ = VectorType(place.count, node.element)
+    def _elementwise(self, node: InstructionNode, result_tile: ResultTile, operands: list[Value]) -> Value:
+        if node.operation.opcode in DIVISIONS and result_tile.padding:
+            operands[1] = self.b.select(data_mask(result_tile), operands[1], _ones(operands[1].type))
+        type_ = VectorType(result_tile.count, node.element)
         return node.operation.emit(self.b, type_, [*operands, *node.immediates], node.operation.opcode)
 
     # Leaves ----------------------------------------------------------------------------------------------------
 
-    def _leaf(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
+    def _leaf(self, leaf: MatrixLeaf, result_tile: ResultTile) -> Value:
         view = leaf.view
-        rows = 1 if self.expression.rows > 1 == view.rows else place.rows
+        rows = 1 if self.expression.rows > 1 == view.rows else result_tile.rows
         is_column = self.expression.cols > 1 == view.cols
-        cols, padding = (1, 0) if is_column else (place.cols, place.padding)
-        part = ResultTile(rows, cols, padding, place.row, place.column)
-        if (rows, cols) == (place.rows, place.cols):
+        cols, padding = (1, 0) if is_column else (result_tile.cols, result_tile.padding)
+        part = ResultTile(rows, cols, padding, result_tile.row, result_tile.column)
+        if (rows, cols) == (result_tile.rows, result_tile.cols):
             return load_tile_vector(self.b, view, self.address(leaf, part), part)
         token = load_tile(self.b, view, self.address(leaf, part), part)
-        shape = (place.rows, place.cols - padding)
-        return self.b.broadcast(token, shape, (0, 1), tile(leaf.element, place.rows, place.cols, (0, padding)))
+        shape = (result_tile.rows, result_tile.cols - padding)
+        return self.b.broadcast(
+            token, shape, (0, 1), tile(leaf.element, result_tile.rows, result_tile.cols, (0, padding))
+        )
 
-    def address(self, leaf: MatrixLeaf, place: ResultTile) -> Value:
+    def address(self, leaf: MatrixLeaf, result_tile: ResultTile) -> Value:
         """The address of a leaf's tile."""
         origin = self.origins.get(leaf, self.pointers[leaf.pointer])
-        return tile_address(self.b, leaf.view, origin, place)
+        return tile_address(self.b, leaf.view, origin, result_tile)
 
-    def _scalar(self, scalar: ScalarLeaf, place: ResultTile) -> Value:
+    def _scalar(self, scalar: ScalarLeaf, result_tile: ResultTile) -> Value:
         b = self.b
         value = self.scalars[scalar.number]
         one = b.insert_element(Keyword(VectorType(1, value.type), "undef"), value, 0, "scalar")
         converted = b.cast("bitcast", one, VectorType(1, scalar.element))
         token = b.typeinfo(converted, tile(scalar.element, 1, 1), "scalar")
-        return b.broadcast(token, (place.rows, place.cols), (0, 1), tile(scalar.element, place.rows, place.cols))
+        return b.broadcast(
+            token,
+            (result_tile.rows, result_tile.cols),
+            (0, 1),
+            tile(scalar.element, result_tile.rows, result_tile.cols),
+        )
 
 
 def _splat(value: Value, count: int) -> Value:
@@ -313,11 +324,11 @@ class _RowTiles:
         value = self.evaluator.expression
         return not any(value.is_full(leaf.view) and leaf.view.col_stride == 1 for leaf in value.leaves())
 
-    def _start(self, span: ColumnSpan, place: ResultTile) -> Value:
+    def _start(self, span: ColumnSpan, result_tile: ResultTile) -> Value:
         """The first column of a span's tiles, in a row."""
         if not span.is_nontemporal:
             return const_int(I64, span.columns.start)
-        address = tile_address(self.b, self.to, self.base, place)
+        address = tile_address(self.b, self.to, self.base, result_tile)
         return elements_to_boundary(self.b, address, bytes_of(self.to.element), self.boundary)
 
     def _tile(self, span: ColumnSpan, at: ResultTile, known: dict[int, Value]) -> None:
@@ -327,11 +338,11 @@ class _RowTiles:
             b, self.to, tile_address(b, self.to, self.base, at), at, self.evaluator.result(at, known), mark
         )
 
-    def _span(self, span: ColumnSpan, place: ResultTile, shared: dict[int, Value]) -> None:
+    def _span(self, span: ColumnSpan, result_tile: ResultTile, shared: dict[int, Value]) -> None:
         b, columns = self.b, span.columns
-        known = self.evaluator.compute(place, 1, shared)
-        start = self._start(span, place)
+        known = self.evaluator.compute(result_tile, 1, shared)
+        start = self._start(span, result_tile)
         with b.loop(0, columns.count, name="j") as j:
-            at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
+            at = replace(result_tile, column=b.add(b.mul(j.index, columns.size), start))
             self._tile(span, at, known)
             prefetch_rows(b, self.prefetches, at)

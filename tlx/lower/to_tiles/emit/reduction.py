@@ -247,13 +247,13 @@ class RowReduction(_ReductionLoops):
         running = RunningReduction.along_columns(self.combine, whole, self.shape.lanes)
         state: list[Value] = []
         for columns, part, shared in zip(tiles.columns, tiles.parts, tiles.known, strict=True):
-            place = replace(part, row=row)
-            known = self.evaluator.compute(place, 1, shared)
+            result_tile = replace(part, row=row)
+            known = self.evaluator.compute(result_tile, 1, shared)
             if columns.count == len(tiles.parts) == 1 and not self.products:
                 return running.lines_of_single_tile(
-                    self.b, self._tile(replace(place, column=const_int(I64, columns.start)), known)
+                    self.b, self._tile(replace(result_tile, column=const_int(I64, columns.start)), known)
                 )
-            state = self._along_columns(running, columns, place, known, state)
+            state = self._along_columns(running, columns, result_tile, known, state)
         lines = running.lines(self.b, state)
         return lines if self.excess is None else [self.b.binary("sub", line, self.excess) for line in lines]
 
@@ -261,35 +261,37 @@ class RowReduction(_ReductionLoops):
         self,
         running: RunningReduction,
         columns: EqualTiles,
-        place: ResultTile,
+        result_tile: ResultTile,
         known: dict[int, Value],
         state: list[Value],
     ) -> list[Value]:
         b = self.b
         if columns.count == 1:
-            tile = self._tile(replace(place, column=const_int(I64, columns.start)), known)
+            tile = self._tile(replace(result_tile, column=const_int(I64, columns.start)), known)
             state = state or (running.start() if self.products else [])
             return running.add(b, state, tile) if state else running.first(b, tile)
         with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
-            at = replace(place, column=columns.start_of(self.b, j.index))
+            at = replace(result_tile, column=columns.start_of(self.b, j.index))
             prefetch_rows(b, self.prefetches, at)
             j.next(*running.add(b, j.carried, self._tile(at, known)))
         return j.results
 
-    def _tile(self, place: ResultTile, known: dict[int, Value]) -> Value:
-        value = self.evaluator.result(place, known)
+    def _tile(self, result_tile: ResultTile, known: dict[int, Value]) -> Value:
+        value = self.evaluator.result(result_tile, known)
         if self.products:
-            return self._sums_of_adjacent(value, place)
-        if self._are_pairs(place):
-            return self.combine.widened_pairs(self.b, value, place.rows, self.shape.lanes)
-        return self.combine.masked(self.b, self.combine.widened(self.b, value), place)
+            return self._sums_of_adjacent(value, result_tile)
+        if self._are_pairs(result_tile):
+            return self.combine.widened_pairs(self.b, value, result_tile.rows, self.shape.lanes)
+        return self.combine.masked(self.b, self.combine.widened(self.b, value), result_tile)
 
-    def _sums_of_adjacent(self, value: Value, place: ResultTile) -> Value:
+    def _sums_of_adjacent(self, value: Value, result_tile: ResultTile) -> Value:
         """Sums of adjacent elements, by one instruction; padding was multiplied as zero."""
-        token = self.b.typeinfo(value, tile(self.combine.partial_element, place.rows, place.cols), "products")
+        token = self.b.typeinfo(
+            value, tile(self.combine.partial_element, result_tile.rows, result_tile.cols), "products"
+        )
         return self.b.reduce("add", token, (1, self.products), (1, self.products))
 
-    def _are_pairs(self, place: ResultTile) -> bool:
+    def _are_pairs(self, result_tile: ResultTile) -> bool:
         """Whether a row is whole registers of bfloat, whose even and odd elements may be combined separately."""
         if (
             self.combine.element != BFLOAT
@@ -297,7 +299,7 @@ class RowReduction(_ReductionLoops):
             or self.evaluator.expression.bits(self.target) > bits_of(BFLOAT)
         ):
             return False
-        return not place.padding and place.cols % (2 * self.shape.lanes) == 0
+        return not result_tile.padding and result_tile.cols % (2 * self.shape.lanes) == 0
 
     def _store_each(self, lines: list[Value], row: Value) -> None:
         b = self.b
@@ -380,9 +382,9 @@ class StripedColumnReduction(_ReductionLoops):
         for columns in padded_tiles(size, self.lanes * _REGISTERS_ACROSS, self.lanes):
             with self.b.loop(0, columns.count, name="c") as c:
                 at = columns.start_of(self.b, c.index)
-                place = ResultTile(1, columns.size, columns.padding, None, at)
-                value = load_tile_vector(self.b, view, tile_address(self.b, view, sums, place), place)
-                self._store(replace(place, column=self.b.add(first, at)), value)
+                result_tile = ResultTile(1, columns.size, columns.padding, None, at)
+                value = load_tile_vector(self.b, view, tile_address(self.b, view, sums, result_tile), result_tile)
+                self._store(replace(result_tile, column=self.b.add(first, at)), value)
 
     def _block(self, size: int, first: Value, sums: Value, row: Value, rows: int, *, is_first: bool) -> None:
         """Combine a block of rows of a strip with its sums."""
@@ -390,9 +392,9 @@ class StripedColumnReduction(_ReductionLoops):
         for columns in padded_tiles(size, self.lanes * _REGISTERS_ACROSS, self.lanes):
             with b.loop(0, columns.count, name="j") as j:
                 at = columns.start_of(b, j.index)
-                place = ResultTile(rows, columns.size, columns.padding, row, b.add(first, at))
-                running = RunningReduction.along_rows(self.combine, place)
-                tile = self.combine.widened(b, self.evaluator.result(place))
+                result_tile = ResultTile(rows, columns.size, columns.padding, row, b.add(first, at))
+                running = RunningReduction.along_rows(self.combine, result_tile)
+                tile = self.combine.widened(b, self.evaluator.result(result_tile))
                 (total,) = running.lines(b, running.first(b, tile))
                 part = ResultTile(1, columns.size, columns.padding, None, at)
                 address = tile_address(b, view, sums, part)
@@ -403,9 +405,9 @@ class StripedColumnReduction(_ReductionLoops):
     def _sums(self, size: int) -> MatrixView:
         return MatrixView(self.combine.partial_element, 1, size, 0, 1)
 
-    def _store(self, place: ResultTile, value: Value) -> None:
-        address = tile_address(self.b, self.to, self.base, place)
-        store_tile_vector(self.b, self.to, address, place, self.combine.narrowed(self.b, value))
+    def _store(self, result_tile: ResultTile, value: Value) -> None:
+        address = tile_address(self.b, self.to, self.base, result_tile)
+        store_tile_vector(self.b, self.to, address, result_tile, self.combine.narrowed(self.b, value))
 
 
 @dataclass(eq=False)
@@ -424,23 +426,25 @@ class ColumnReduction(_ReductionLoops):
         for columns in padded_tiles(value.cols, shape.cols, shape.lanes):
             with self.b.loop(0, columns.count, name="j") as j:
                 column = columns.start_of(self.b, j.index)
-                place = ResultTile(1, columns.size, columns.padding, None, column)
+                result_tile = ResultTile(1, columns.size, columns.padding, None, column)
                 parts = padded_tiles(value.rows, shape.rows, 1)
-                lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
+                lines = [self._along_rows(rows, replace(result_tile, rows=rows.size)) for rows in parts]
                 result = self.combine.narrowed(self.b, self.combine.combine_all(self.b, lines))
-                store_tile_vector(self.b, self.to, tile_address(self.b, self.to, self.base, place), place, result)
+                store_tile_vector(
+                    self.b, self.to, tile_address(self.b, self.to, self.base, result_tile), result_tile, result
+                )
 
-    def _along_rows(self, rows: EqualTiles, place: ResultTile) -> Value:
+    def _along_rows(self, rows: EqualTiles, result_tile: ResultTile) -> Value:
         """The reduction of rows of one tile height."""
         b = self.b
-        known = self.evaluator.compute(place, 0)
-        running = RunningReduction.along_rows(self.combine, place)
+        known = self.evaluator.compute(result_tile, 0)
+        running = RunningReduction.along_rows(self.combine, result_tile)
         if rows.count == 1:
-            place = replace(place, row=const_int(I64, rows.start))
-            tile = self.combine.widened(b, self.evaluator.result(place, known))
+            result_tile = replace(result_tile, row=const_int(I64, rows.start))
+            tile = self.combine.widened(b, self.evaluator.result(result_tile, known))
             return running.lines(b, running.first(b, tile))[0]
         with b.loop(0, rows.count, carry=running.start(), name="i") as i:
-            at = replace(place, row=rows.start_of(self.b, i.index))
+            at = replace(result_tile, row=rows.start_of(self.b, i.index))
             value = self.combine.widened(b, self.evaluator.result(at, known))
             i.next(*running.add(b, i.carried, value))
         return running.lines(b, i.results)[0]

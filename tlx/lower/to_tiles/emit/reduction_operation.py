@@ -108,9 +108,11 @@ class ReductionOperation:
             return const_ints(I16, [-0x8000 if self.operation == "max" else 0] * count)
         return const_vector([combine_identity(self.operation, self.partial_element)] * count)
 
-    def masked(self, b: Builder, value: Value, place: ResultTile) -> Value:
+    def masked(self, b: Builder, value: Value, result_tile: ResultTile) -> Value:
         """A tile with its padding replaced by the identity."""
-        return b.select(data_mask(place), value, self.identity(place.count)) if place.padding else value
+        return (
+            b.select(data_mask(result_tile), value, self.identity(result_tile.count)) if result_tile.padding else value
+        )
 
     @property
     def compares_floats(self) -> bool:
@@ -176,14 +178,14 @@ class RunningReduction:
     by_row: bool
 
     @classmethod
-    def along_columns(cls, combine: ReductionOperation, place: ResultTile, lanes: int) -> RunningReduction:
+    def along_columns(cls, combine: ReductionOperation, result_tile: ResultTile, lanes: int) -> RunningReduction:
         """The state for reducing each row."""
-        return cls(combine, place.rows, place.cols, min(lanes, place.cols), True)
+        return cls(combine, result_tile.rows, result_tile.cols, min(lanes, result_tile.cols), True)
 
     @classmethod
-    def along_rows(cls, combine: ReductionOperation, place: ResultTile) -> RunningReduction:
+    def along_rows(cls, combine: ReductionOperation, result_tile: ResultTile) -> RunningReduction:
         """The state for reducing each column."""
-        return cls(combine, place.rows, place.cols, place.cols, False)
+        return cls(combine, result_tile.rows, result_tile.cols, result_tile.cols, False)
 
     def start(self) -> list[Value]:
         """The initial state."""

@@ -39,55 +39,59 @@ class ResultTile:
         return tile(element, self.rows, self.cols, (0, self.padding))
 
 
-def tile_address(b: TensorBuilder, view: MatrixView, base: Value, place: ResultTile) -> Value:
+def tile_address(b: TensorBuilder, view: MatrixView, base: Value, result_tile: ResultTile) -> Value:
     """Address of a tile of a matrix."""
-    at = b.gep(view.element, base, b.mul(place.row, view.row_stride)) if place.row and view.rows > 1 else base
-    if place.column is None or view.cols == 1:
+    at = (
+        b.gep(view.element, base, b.mul(result_tile.row, view.row_stride))
+        if result_tile.row and view.rows > 1
+        else base
+    )
+    if result_tile.column is None or view.cols == 1:
         return at
-    return b.gep(view.element, at, b.mul(place.column, view.col_stride))
+    return b.gep(view.element, at, b.mul(result_tile.column, view.col_stride))
 
 
 def load_tile_vector(
-    b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, metadata: str = ""
+    b: TensorBuilder, view: MatrixView, address: Value, result_tile: ResultTile, metadata: str = ""
 ) -> Value:
     """A tile of a matrix as a row-major flattened vector."""
-    token = load_tile(b, view, address, place, metadata)
-    if _is_transposed(view, place):
-        return b.transpose(token, (0, 1), VectorType(place.count, view.element), "x.rows")
-    return b.tovector(token, place.type(view.element), "x")
+    token = load_tile(b, view, address, result_tile, metadata)
+    if _is_transposed(view, result_tile):
+        return b.transpose(token, (0, 1), VectorType(result_tile.count, view.element), "x.rows")
+    return b.tovector(token, result_tile.type(view.element), "x")
 
 
-def load_tile(b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, metadata: str = "") -> Value:
+def load_tile(b: TensorBuilder, view: MatrixView, address: Value, result_tile: ResultTile, metadata: str = "") -> Value:
     """A token for a tile of a matrix, column-major where its rows are not contiguous."""
-    if _is_transposed(view, place):
-        type_ = column_tile(view.element, place.rows, place.cols, (0, place.padding))
+    if _is_transposed(view, result_tile):
+        type_ = column_tile(view.element, result_tile.rows, result_tile.cols, (0, result_tile.padding))
         return b.tensor_load(address, type_, (0, view.col_stride), "x", metadata)
-    pitch = max(view.row_stride, 1) if place.rows > 1 else place.cols
-    return b.tensor_load(address, place.type(view.element), (0, pitch), "x", metadata)
+    pitch = max(view.row_stride, 1) if result_tile.rows > 1 else result_tile.cols
+    return b.tensor_load(address, result_tile.type(view.element), (0, pitch), "x", metadata)
 
 
-def _is_transposed(view: MatrixView, place: ResultTile) -> bool:
+def _is_transposed(view: MatrixView, result_tile: ResultTile) -> bool:
     """Whether the elements of a tile's row are not contiguous."""
-    return view.col_stride != 1 and place.cols > 1
+    return view.col_stride != 1 and result_tile.cols > 1
 
 
 def store_tile_vector(
-    b: TensorBuilder, view: MatrixView, address: Value, place: ResultTile, value: Value, metadata: str = ""
+    b: TensorBuilder, view: MatrixView, address: Value, result_tile: ResultTile, value: Value, metadata: str = ""
 ) -> None:
     """Write a row-major flattened tile to a matrix."""
-    if _is_transposed(view, place):
-        type_ = column_tile(view.element, place.rows, place.cols, (0, place.padding))
-        columns = b.transpose(b.typeinfo(value, place.type(view.element), "out"), (1, 0), type_, "out.columns")
+    if _is_transposed(view, result_tile):
+        type_ = column_tile(view.element, result_tile.rows, result_tile.cols, (0, result_tile.padding))
+        columns = b.transpose(b.typeinfo(value, result_tile.type(view.element), "out"), (1, 0), type_, "out.columns")
         b.tensor_store(address, b.typeinfo(columns, type_, "out"), (0, view.col_stride), metadata=metadata)
         return
-    pitch = max(view.row_stride, 1) if place.rows > 1 else 0
-    b.tensor_store(address, b.typeinfo(value, place.type(view.element), "out"), (0, pitch), metadata=metadata)
+    pitch = max(view.row_stride, 1) if result_tile.rows > 1 else 0
+    b.tensor_store(address, b.typeinfo(value, result_tile.type(view.element), "out"), (0, pitch), metadata=metadata)
 
 
-def data_mask(place: ResultTile) -> Value:
+def data_mask(result_tile: ResultTile) -> Value:
     """Which elements of a tile hold data."""
-    row = [ConstInt(I1, int(column < place.cols - place.padding)) for column in range(place.cols)]
-    return const_vector(row * place.rows)
+    row = [ConstInt(I1, int(column < result_tile.cols - result_tile.padding)) for column in range(result_tile.cols)]
+    return const_vector(row * result_tile.rows)
 
 
 def tile(element: Type, rows: int, cols: int, padding: tuple[int, int] = (0, 0)) -> TensorType:

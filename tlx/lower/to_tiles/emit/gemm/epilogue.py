@@ -99,32 +99,32 @@ class TileEpilogue:
         if self._is_long or (self._stores_columns and width > self.recipe.tile.lanes):
             self.tile = scratch.reserve(self.recipe.mma.accumulator, height * width)
 
-    def finish(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+    def finish(self, sums: Value, rows: EqualTiles, columns: EqualTiles, position: tuple[Value, Value]) -> None:
         """Emit the epilogue of a register tile of `sums`, at a row and a column."""
         if self._stores_columns:
-            self._by_columns(sums, rows, columns, place)
+            self._by_columns(sums, rows, columns, position)
         elif self.tile is None:
-            self._in_registers(sums, rows, columns, place)
+            self._in_registers(sums, rows, columns, position)
         else:
-            self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
+            self._through_scratch(sums, rows, columns, position, lambda at, _here, value: self.consume(at, value))
 
-    def _by_columns(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+    def _by_columns(self, sums: Value, rows: EqualTiles, columns: EqualTiles, position: tuple[Value, Value]) -> None:
         """Emit the epilogue of a tile that is stored column by column, transposed a register of each row at a time.
 
         The loop depends on neither the tile's place nor its width, so that tiles of other kernels share its code.
         """
         if self.tile is None:
-            self._consume(ResultTile(rows.valid, columns.size, columns.padding, *place), sums)
+            self._consume(ResultTile(rows.valid, columns.size, columns.padding, *position), sums)
             return
         b, c, element = self.b, self.function.gemm.c, self.recipe.mma.accumulator
         pitch = max(r.size for r in self.function.columns)
         if self._is_long:
             pitch = columns.size * bits_of(element) // bits_of(self.expression.element)
             element = self.expression.element
-            self._overwrite(sums, rows, columns, place, pitch)
+            self._overwrite(sums, rows, columns, position, pitch)
         else:
             self.store_sums(sums, rows, columns, pitch)
-        corner = ResultTile(1, 1, 0, *place)
+        corner = ResultTile(1, 1, 0, *position)
         emitter = ExpressionEmitter(b, self.expression, self.pointers, self.scalars)
         origins = {leaf: emitter.address(leaf, corner) for leaf in self.expression.leaves()}
         tile, to = b.retype(self.tile.pointer, element), tile_address(b, c, self.function.c, corner)
@@ -139,7 +139,7 @@ class TileEpilogue:
                 store_tile_vector(b, c, tile_address(b, c, to, at), at, result)
 
     def _overwrite(
-        self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], pitch: int
+        self, sums: Value, rows: EqualTiles, columns: EqualTiles, position: tuple[Value, Value], pitch: int
     ) -> None:
         """Store the sums, and write the results over them, which are at most as wide."""
         assert self.tile is not None
@@ -150,9 +150,9 @@ class TileEpilogue:
             address = b.gep(element, tile, b.add(b.mul(here[0], pitch), here[1]))
             store_tile_vector(b, MatrixView(element, 1, at.cols - at.padding, 0, 1), address, at, value)
 
-        self._through_scratch(sums, rows, columns, place, store)
+        self._through_scratch(sums, rows, columns, position, store)
 
-    def _in_registers(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+    def _in_registers(self, sums: Value, rows: EqualTiles, columns: EqualTiles, position: tuple[Value, Value]) -> None:
         b = self.b
         lanes = min(self.recipe.tile.lanes, columns.size)
         registers = columns.size // lanes
@@ -163,7 +163,7 @@ class TileEpilogue:
                 for start in range(piece.start, piece.start + piece.count * piece.size, piece.size):
                     first = row * columns.size + start
                     part = b.shuffle(sums, None, range(first, first + piece.size), "sums")
-                    at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
+                    at = ResultTile(1, piece.size, piece.padding, b.add(position[0], row), b.add(position[1], start))
                     self._consume(at, part)
 
     def store_sums(self, sums: Value, rows: EqualTiles, columns: EqualTiles, pitch: int = 0) -> None:
@@ -181,7 +181,7 @@ class TileEpilogue:
             self._consume(at, load_tile_vector(b, c, tile_address(b, c, self.function.c, at), at))
 
     def prefetches(
-        self, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value], steps: int
+        self, rows: EqualTiles, columns: EqualTiles, position: tuple[Value, Value], steps: int
     ) -> list[PrefetchStream]:
         """Prefetches of a tile's part of the matrices that the epilogue reads and L1 does not hold, over some steps.
 
@@ -195,7 +195,7 @@ class TileEpilogue:
             view, size = leaf.view, bytes_of(leaf.element)
             if self.expression.is_full(view) and view.is_row_major and view.bytes_moved > self.target.caches.l1:
                 each, pitch = -(-rows.size // steps), view.row_stride * size
-                address = emitter.address(leaf, ResultTile(1, columns.size, 0, *place))
+                address = emitter.address(leaf, ResultTile(1, columns.size, 0, *position))
                 last = (rows.size - each) * pitch
                 streams.append(
                     PrefetchStream(
@@ -204,15 +204,15 @@ class TileEpilogue:
                 )
         return streams
 
-    def row_invariants(self, count: int, columns: EqualTiles, place: tuple[Value, Value]) -> list[NodeValues]:
+    def row_invariants(self, count: int, columns: EqualTiles, position: tuple[Value, Value]) -> list[NodeValues]:
         """The nodes that all rows of the tile share, such as a bias, for each part of its columns."""
         emitter = ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars)
         parts = self._parts(columns)
-        places = [ResultTile(count, size, 0, place[0], self.b.add(place[1], start)) for start, size in parts]
+        places = [ResultTile(count, size, 0, position[0], self.b.add(position[1], start)) for start, size in parts]
         return [emitter.row_invariants(at) for at in places]
 
     def compute_rows(
-        self, row: Value, count: int, columns: EqualTiles, place: tuple[Value, Value], known: Sequence[NodeValues]
+        self, row: Value, count: int, columns: EqualTiles, position: tuple[Value, Value], known: Sequence[NodeValues]
     ) -> None:
         """Emit the epilogue of `count` rows of the tile in memory, which has no padding, without a loop.
 
@@ -220,13 +220,13 @@ class TileEpilogue:
             row: The first row.
             count: Rows.
             columns: The tile's columns.
-            place: Row and column of the tile in the result.
+            position: Row and column of the tile in the result.
             known: The values of `row_invariants`.
         """
         b, element = self.b, self.recipe.mma.accumulator
         assert self.tile is not None
         for (start, size), values in zip(self._parts(columns), known, strict=True):
-            at = ResultTile(count, size, 0, b.add(place[0], row), b.add(place[1], start))
+            at = ResultTile(count, size, 0, b.add(position[0], row), b.add(position[1], start))
             address = b.gep(element, self.tile.pointer, b.add(b.mul(row, columns.size), start))
             view = MatrixView(element, count, size, columns.size, 1)
             part = load_tile_vector(b, view, address, at, self._metadata_of_sums)
@@ -242,7 +242,7 @@ class TileEpilogue:
         sums: Value,
         rows: EqualTiles,
         columns: EqualTiles,
-        place: tuple[Value, Value],
+        position: tuple[Value, Value],
         consume: Callable[[ResultTile, tuple[Value, Value], Value], None],
     ) -> None:
         """Store the sums, then compute a few columns of a row at a time; `consume` gets their place in the tile."""
@@ -254,7 +254,9 @@ class TileEpilogue:
             for piece in padded_tiles(columns.valid, self._width(columns), min(self.lanes, columns.size)):
                 with b.loop(0, piece.count, name="ec") as loop:
                     start = piece.start_of(b, loop.index)
-                    at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
+                    at = ResultTile(
+                        1, piece.size, piece.padding, b.add(position[0], row.index), b.add(position[1], start)
+                    )
                     address = b.gep(element, self.tile.pointer, b.add(b.mul(row.index, columns.size), start))
                     view = MatrixView(element, 1, piece.size - piece.padding, 0, 1)
                     part = load_tile_vector(b, view, address, at, self._metadata_of_sums)
@@ -276,12 +278,12 @@ class TileEpilogue:
         mma = self.recipe.mma
         return NO_SUBNORMALS if mma.unit == "matrix" and isinstance(mma.accumulator, FloatType) else ""
 
-    def _consume(self, place: ResultTile, sums: Value) -> None:
-        self.consume(place, self._result(place, sums))
+    def _consume(self, result_tile: ResultTile, sums: Value) -> None:
+        self.consume(result_tile, self._result(result_tile, sums))
 
     def _result(
         self,
-        place: ResultTile,
+        result_tile: ResultTile,
         sums: Value,
         known: NodeValues | None = None,
         origins: Mapping[MatrixLeaf, Value] | None = None,
@@ -290,7 +292,7 @@ class TileEpilogue:
         emitter = ExpressionEmitter(
             self.b, self.expression, self.pointers, self.scalars, lambda _place: product, origins
         )
-        return emitter.result(place, known)
+        return emitter.result(result_tile, known)
 
 
 def _own_epilogue(function: GemmFunction) -> Expression | None:
@@ -358,20 +360,20 @@ class PartialReduction:
         """Set the partial results to the identity."""
         b = self.b
         with b.loop(0, self.count // self.lanes, name="p") as loop:
-            place = ResultTile(1, self.lanes, 0, None, b.mul(loop.index, self.lanes))
-            self._write(place, self.combine.identity(self.lanes))
+            result_tile = ResultTile(1, self.lanes, 0, None, b.mul(loop.index, self.lanes))
+            self._write(result_tile, self.combine.identity(self.lanes))
 
-    def add(self, place: ResultTile, value: Value) -> None:
+    def add(self, result_tile: ResultTile, value: Value) -> None:
         """Combine a tile of one row with the partial results."""
         b = self.b
         value = self.combine.widened(b, value)
         if self.axis == 1:
-            assert place.row is not None
-            value = self.combine.combine_all(b, split_vector(b, self.combine.masked(b, value, place), self.lanes))
-            place = ResultTile(1, self.lanes, 0, None, b.mul(place.row, self.lanes))
+            assert result_tile.row is not None
+            value = self.combine.combine_all(b, split_vector(b, self.combine.masked(b, value, result_tile), self.lanes))
+            result_tile = ResultTile(1, self.lanes, 0, None, b.mul(result_tile.row, self.lanes))
         else:
-            place = ResultTile(1, place.cols, 0, None, place.column)
-        self._write(place, self.combine.apply(b, self._read(place), value))
+            result_tile = ResultTile(1, result_tile.cols, 0, None, result_tile.column)
+        self._write(result_tile, self.combine.apply(b, self._read(result_tile), value))
 
     def finish(self) -> None:
         """Write the result."""
@@ -384,22 +386,24 @@ class PartialReduction:
         for columns in padded_tiles(self.extents[1], self.lanes, self.lanes):
             with b.loop(0, columns.count, name="c") as loop:
                 column = columns.start_of(b, loop.index)
-                place = ResultTile(1, columns.size, columns.padding, None, column)
-                self._store(place, self._read(place))
+                result_tile = ResultTile(1, columns.size, columns.padding, None, column)
+                self._store(result_tile, self._read(result_tile))
 
     @property
     def _view(self) -> MatrixView:
         return MatrixView(self.combine.partial_element, 1, self.count, 0, 1)
 
-    def _read(self, place: ResultTile) -> Value:
-        return load_tile_vector(self.b, self._view, tile_address(self.b, self._view, self.memory.pointer, place), place)
-
-    def _write(self, place: ResultTile, value: Value) -> None:
-        assert isinstance(value.type, VectorType)
-        store_tile_vector(
-            self.b, self._view, tile_address(self.b, self._view, self.memory.pointer, place), place, value
+    def _read(self, result_tile: ResultTile) -> Value:
+        return load_tile_vector(
+            self.b, self._view, tile_address(self.b, self._view, self.memory.pointer, result_tile), result_tile
         )
 
-    def _store(self, place: ResultTile, value: Value) -> None:
-        address = tile_address(self.b, self.to, self.base, place)
-        store_tile_vector(self.b, self.to, address, place, self.combine.narrowed(self.b, value))
+    def _write(self, result_tile: ResultTile, value: Value) -> None:
+        assert isinstance(value.type, VectorType)
+        store_tile_vector(
+            self.b, self._view, tile_address(self.b, self._view, self.memory.pointer, result_tile), result_tile, value
+        )
+
+    def _store(self, result_tile: ResultTile, value: Value) -> None:
+        address = tile_address(self.b, self.to, self.base, result_tile)
+        store_tile_vector(self.b, self.to, address, result_tile, self.combine.narrowed(self.b, value))

@@ -111,12 +111,12 @@ class CacheBlock:
     """A cache block: a pass over K, some panels from column `column` on, some row tiles from `row` on.
 
     Attributes:
-        part: The pass.
+        k_pass: The pass.
         columns, column, panels: The range of panels, the first column, and the number of panels.
         rows, row, tiles: The range of row tiles, the first row, and the number of row tiles.
     """
 
-    part: KPass
+    k_pass: KPass
     columns: EqualTiles
     column: Value
     panels: Value

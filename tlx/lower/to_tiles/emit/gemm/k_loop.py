@@ -84,11 +84,11 @@ class KLoop:
         rows, vectors = self._registers(block)
         is_roomy = needed_registers(rows, vectors) + _LOAD_REGISTERS <= self.target.registers
         sums = InterleavedSums(self.b, self.gemm, self.operands.terms, rows, add)
-        return sums.total(start, bases, block.part.size, unrolled=is_roomy)
+        return sums.total(start, bases, block.k_pass.size, unrolled=is_roomy)
 
     def _add_product(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""
-        steps = -(-block.part.size // self.recipe.tile.kstep)
+        steps = -(-block.k_pass.size // self.recipe.tile.kstep)
         is_short = self._is_short(block, steps)
         depth = k_unroll(self.gemm, self.recipe, self.target, self._registers(block), unrolled=is_short)
         looped = 0 if is_short else steps // depth * depth
@@ -170,7 +170,7 @@ class KLoop:
 
     def _rows_overlap(self, block: CacheBlock) -> bool:
         """Whether rows of A share elements, which LLVM would keep in registers that the sums need."""
-        return not self.recipe.packing.a and 0 < self.gemm.a.row_stride < block.part.size * self.gemm.a.col_stride
+        return not self.recipe.packing.a and 0 < self.gemm.a.row_stride < block.k_pass.size * self.gemm.a.col_stride
 
     def _add_step(
         self, block: CacheBlock, sums: Value, bases: tuple[Value, Value], number: Value, row: Value | None = None
@@ -198,7 +198,7 @@ class KLoop:
         b, recipe, gemm = self.b, self.recipe, self.gemm
         rows, columns = block.rows.size, block.columns.size
         padding = (0, 0 if recipe.packing.b else block.columns.padding)
-        a_stride = self.operands.packing_a.depth(block.part.size) if recipe.packing.a else gemm.a.row_stride
+        a_stride = self.operands.packing_a.depth(block.k_pass.size) if recipe.packing.a else gemm.a.row_stride
         b_stride = columns if recipe.packing.b else gemm.b.row_stride
         k, positions = b.mul(number, recipe.tile.kstep), depth * recipe.tile.kstep
         acc_type = tile(recipe.mma.accumulator, rows, columns, padding)
@@ -209,11 +209,11 @@ class KLoop:
             (0, a_stride),
             "a",
         )
-        place = b.gep(recipe.mma.operand_b, bases[1], b.mul(k, b_stride))
+        address = b.gep(recipe.mma.operand_b, bases[1], b.mul(k, b_stride))
         if recipe.mma.width == 1:
-            rhs = b.tensor_load(place, tile(recipe.mma.operand_b, positions, columns, padding), (0, b_stride), "b")
+            rhs = b.tensor_load(address, tile(recipe.mma.operand_b, positions, columns, padding), (0, b_stride), "b")
         else:
-            rhs = load_vnni(b, recipe.mma.operand_b, place, (positions, columns, recipe.mma.width))
+            rhs = load_vnni(b, recipe.mma.operand_b, address, (positions, columns, recipe.mma.width))
         following = b.mma(recipe.mma.name, acc, lhs, rhs, acc_type)
         if recipe.prefetch.b_steps:
             self.operands.prefetch_b(block, bases[1], k, depth)

@@ -185,21 +185,21 @@ class LoopNest:
                 start = parts.start_of(b, const_int(I64, between))
                 self._emit_pass(KPass(start, parts.valid, False, True))
 
-    def _emit_pass(self, part: KPass) -> None:
+    def _emit_pass(self, k_pass: KPass) -> None:
         """All tiles for one pass over K."""
         function, pairs = self.function, self.tile.pairs
-        self.prefetcher.begin_pass(function.rhs, part.start, part.size)
+        self.prefetcher.begin_pass(function.rhs, k_pass.start, k_pass.size)
         if self.recipe.packing.whole_a:
             for rows in function.rows:
                 first, last = (as_value(bound, I64) for bound in function.share.rows.of(self.b, function.rows, rows))
                 row = rows.start_of(self.b, first)
-                self.operands.pack_a(part, rows, row, self.b.sub(last, first))
-        if pairs and part.first:
+                self.operands.pack_a(k_pass, rows, row, self.b.sub(last, first))
+        if pairs and k_pass.first:
             pairs.pack(function.rhs)
         for columns in function.columns:
-            self._column_blocks(columns, part)
+            self._column_blocks(columns, k_pass)
 
-    def _column_blocks(self, columns: EqualTiles, part: KPass) -> None:
+    def _column_blocks(self, columns: EqualTiles, k_pass: KPass) -> None:
         """`nc` columns at a time: pack them, then go over the rows."""
         b, operands, share = self.b, self.operands, self.function.share
         bounds, step = share.columns.of(b, self.function.columns, columns), operands.panels_per_block(columns)
@@ -207,19 +207,19 @@ class LoopNest:
             column = columns.start_of(b, first)
             if operands.packs_b:
                 with operands.if_not_packed(columns):
-                    operands.pack_b(columns, part, column, panels)
+                    operands.pack_b(columns, k_pass, column, panels)
             for rows in self.function.rows:
-                self.row_blocks(rows, part, columns, column, panels)
+                self.row_blocks(rows, k_pass, columns, column, panels)
 
-    def row_blocks(self, rows: EqualTiles, part: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
+    def row_blocks(self, rows: EqualTiles, k_pass: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
         """`mc` rows at a time: pack them, then go over the tiles."""
         b, operands, share = self.b, self.operands, self.function.share
         bounds, step = share.rows.of(b, self.function.rows, rows), operands.row_tiles_per_block(rows)
         with loop_over_blocks(b, bounds, step, "ic") as (first, tiles):
             row = rows.start_of(b, first)
-            block = CacheBlock(part, columns, column, panels, rows, row, tiles)
+            block = CacheBlock(k_pass, columns, column, panels, rows, row, tiles)
             if self.recipe.packing.a and not self.recipe.packing.whole_a:
-                operands.pack_a(part, rows, row, tiles)
+                operands.pack_a(k_pass, rows, row, tiles)
             with b.loop(0, panels, name="jr", nonempty=True) as j, b.loop(0, tiles, name="ir", nonempty=True) as i:
                 self.tile.emit(block, i.index, j.index)
             if self.dots and columns is self.function.columns[0]:
@@ -231,7 +231,7 @@ class LoopNest:
         tiles = b.select(b.icmp("eq", block.column, nothing), block.tiles, nothing)
         with b.loop(0, tiles, name="dr") as loop:
             row = b.add(block.row, b.mul(loop.index, block.rows.size))
-            dots.tiles(self.operands.a_address(block, loop.index, row), row, block.rows.size, block.part)
+            dots.tiles(self.operands.a_address(block, loop.index, row), row, block.rows.size, block.k_pass)
 
 
 class StreamingLoopNest(LoopNest):
@@ -248,16 +248,16 @@ class StreamingLoopNest(LoopNest):
         self.strip = scratch.reserve(self.recipe.mma.accumulator, self.gemm.m * self.operands.packed_columns)
         super().reserve(scratch)
 
-    def row_blocks(self, rows: EqualTiles, part: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
+    def row_blocks(self, rows: EqualTiles, k_pass: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
         """One strip: all rows of A by `panels` tiles from a column on."""
         b = self.b
         nothing = const_int(I64, 0)
-        block = CacheBlock(part, columns, column, panels, rows, nothing, const_int(I64, 1))
+        block = CacheBlock(k_pass, columns, column, panels, rows, nothing, const_int(I64, 1))
         if self.recipe.packing.a and not self.recipe.packing.whole_a:
-            self.operands.pack_a(part, rows, nothing, block.tiles)
+            self.operands.pack_a(k_pass, rows, nothing, block.tiles)
         with b.loop(0, panels, name="clear", nonempty=True) as j:
             self._store_sums(block, j.index, zero(self._sums_type(block).vector))
-        for steps in padded_tiles(part.size, self.recipe.tile.streamed_rows, self.recipe.mma.width):
+        for steps in padded_tiles(k_pass.size, self.recipe.tile.streamed_rows, self.recipe.mma.width):
             with b.loop(0, steps.count, name="k") as k:
                 row = steps.start_of(b, k.index)
                 with b.loop(0, panels, name="j", nonempty=True) as j:

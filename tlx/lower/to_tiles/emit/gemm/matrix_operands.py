@@ -189,7 +189,7 @@ class MatrixUnitOperands(Operands):
     def a_address(self, block: CacheBlock, i: Value, row: Value) -> Value:
         """Address of row tile `i`, packed or not."""
         if not self.recipe.packing.a:
-            return self.function.at(self.gemm.a, self.function.a, row, block.part.start)
+            return self.function.at(self.gemm.a, self.function.a, row, block.k_pass.start)
         offset = self.b.mul(self._panel_number(block.rows, i), self.recipe.tile.mr * self.depth)
         return self.b.gep(self.recipe.mma.operand_a, self.panel_a.pointer, offset)
 
@@ -232,8 +232,8 @@ class MatrixUnitOperands(Operands):
         """The panel's columns of B at position `k`."""
         size, view = block.columns.size, self.gemm.b
         if not self.recipe.packing.b:
-            place = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
-            return self._load_b_in_place(place, size)
+            address = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
+            return self._load_b_in_place(address, size)
         return self._load_tiles_of_b(self.b.gep(self.recipe.mma.operand_b, base, self.b.mul(k, size)), size)
 
     def _load_b_in_place(self, address: Value, size: int) -> Value:

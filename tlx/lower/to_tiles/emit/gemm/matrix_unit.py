@@ -184,21 +184,21 @@ class PendingSums:
     def emit_tile(self, block: CacheBlock, i: Value, j: Value, pending: list[Value]) -> list[Value]:
         """Emit one register tile, which first stores the pending sums, if any; returns its own sums and their place."""
         register_tile, epilogue, none = self.tile, self.tile.epilogue, const_int(I64, 0)
-        place = register_tile.place(block, i, j)
+        position = register_tile.place(block, i, j)
         operands = self.k_loop.operands
-        bases = operands.a_address(block, i, place[0]), operands.b_address(block, j, place[1])
-        register_tile.begin_prefetches(block, (i, j), place, bases[0], block.columns.count if pending else 0)
+        bases = operands.a_address(block, i, position[0]), operands.b_address(block, j, position[1])
+        register_tile.begin_prefetches(block, (i, j), position, bases[0], block.columns.count if pending else 0)
         if self.overlaps and epilogue is not None:
-            register_tile.prefetcher.streams += epilogue.prefetches(block.rows, block.columns, place, operands.steps)
+            register_tile.prefetcher.streams += epilogue.prefetches(block.rows, block.columns, position, operands.steps)
         if pending and epilogue is not None:
             epilogue.store_sums(pending[0], block.rows, block.columns)
         elif pending:
             self.store(block, pending)
-        sums = self.k_loop.step(block, register_tile.start(block, (i, j), place), bases, none)
+        sums = self.k_loop.step(block, register_tile.start(block, (i, j), position), bases, none)
         first = 1
         if pending and epilogue is not None:
             first, sums = self._finish_rows(epilogue, block, sums, bases, pending)
-        return [self.k_loop.total(block, sums, bases, first), *self._place(*place)]
+        return [self.k_loop.total(block, sums, bases, first), *self._place(*position)]
 
     def _finish_rows(
         self, epilogue: TileEpilogue, block: CacheBlock, sums: Value, bases: tuple[Value, Value], pending: list[Value]
@@ -341,7 +341,7 @@ class MatrixUnitLoopNest:
             for columns in self.function.columns:
                 self._column_blocks(columns, whole)
 
-    def _row_by_row(self, part: KPass) -> None:
+    def _row_by_row(self, k_pass: KPass) -> None:
         """All row tiles, each by the panels of all widths."""
         b, none = self.b, const_int(I64, 0)
         for rows in self.function.rows:
@@ -349,10 +349,10 @@ class MatrixUnitLoopNest:
                 self._pack_row(rows, i.index)
                 for columns in self.function.columns:
                     place = const_int(I64, columns.start), const_int(I64, columns.count)
-                    block = CacheBlock(part, columns, *place, rows, const_int(I64, rows.start), none)
+                    block = CacheBlock(k_pass, columns, *place, rows, const_int(I64, rows.start), none)
                     self._panels(block, i.index, packs=False)
 
-    def _column_blocks(self, columns: EqualTiles, part: KPass) -> None:
+    def _column_blocks(self, columns: EqualTiles, k_pass: KPass) -> None:
         """Some panels at a time: pack them during the products of the first row tile, then multiply the others."""
         b, operands, function = self.b, self.operands, self.function
         step, bounds = operands.at_a_time(columns), function.share.columns.of(b, function.columns, columns)
@@ -364,7 +364,7 @@ class MatrixUnitLoopNest:
                 with operands.if_not_packed(columns):
                     operands.pack_block(columns, column, panels)
             for number, rows in enumerate(function.rows):
-                block = CacheBlock(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
+                block = CacheBlock(k_pass, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
                 self._rows(block, packs=number == 0 and packs and not packs_first)
 
     def _rows(self, block: CacheBlock, *, packs: bool) -> None:

@@ -85,30 +85,30 @@ class DotProductColumns:
 
             blocked_loop(b, self.gemm.k, lanes, "k", part)
 
-    def tiles(self, a: Value, row: Value, rows: int, part: KPass) -> None:
+    def tiles(self, a: Value, row: Value, rows: int, k_pass: KPass) -> None:
         """Compute the tail of `rows` rows for one pass over K.
 
         Args:
             a: Address of the pass's first element in the first row of A.
             row: The first row.
             rows: Number of rows.
-            part: The pass.
+            k_pass: The pass.
         """
         pointers = self.function.at(self.gemm.c, self.function.c, row, const_int(I64, 0)), a
         groups = -(-rows // dot_product_rows(self.target.registers, self.count))
         done = 0
         for group in range(groups):
             height = (rows + group) // groups
-            self._group(pointers, done, height, part)
+            self._group(pointers, done, height, k_pass)
             done += height
-        if self.epilogue is not None and part.last:
+        if self.epilogue is not None and k_pass.last:
             columns = EqualTiles(self.gemm.n - self.count, 1, self.lanes, self.lanes - self.count)
             self.epilogue.finish_in_c(rows, columns, row)
 
-    def _group(self, pointers: tuple[Value, Value], row: int, rows: int, part: KPass) -> None:
+    def _group(self, pointers: tuple[Value, Value], row: int, rows: int, k_pass: KPass) -> None:
         b, gemm, lanes = self.b, self.gemm, self.lanes
-        element, start = gemm.c.element, part.start
-        full, rest = divmod(part.size, lanes)
+        element, start = gemm.c.element, k_pass.start
+        full, rest = divmod(k_pass.size, lanes)
         pitches = gemm.c.row_stride, self.pitch
         c, a = (b.gep(element, pointer, row * pitch) for pointer, pitch in zip(pointers, pitches, strict=True))
         sums: list[Value] = [zero(VectorType(lanes, element))] * (rows * self.count)
@@ -122,7 +122,7 @@ class DotProductColumns:
             lines = sums[column :: self.count]
             for top in range(0, rows, lanes):
                 offset = top * gemm.c.row_stride + (gemm.n - self.count + column) * gemm.c.col_stride
-                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=part.first)
+                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=k_pass.first)
 
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
         """The sums, row by row, after one register along K, at an offset from the pass's start.
@@ -138,8 +138,8 @@ class DotProductColumns:
         copied = tile(element, 1, lanes) if ends_in_zeros else present
         columns: list[Value] = []
         for column in range(self.count):
-            place = b.gep(element, self.rows_of_b.pointer, b.add(k, column * self.depth))
-            columns.append(b.tovector(b.tensor_load(place, copied, None, "b"), copied))
+            address = b.gep(element, self.rows_of_b.pointer, b.add(k, column * self.depth))
+            columns.append(b.tovector(b.tensor_load(address, copied, None, "b"), copied))
         results: list[Value] = []
         for row in range(rows):
             address = b.gep(element, a, b.add(offset, row * self.pitch))
@@ -262,8 +262,8 @@ class PairedColumns:
         is_run = view.row_stride == columns.size and not type_.is_padded
         if is_run:
             type_ = tile(view.element, steps, self.lanes)
-        place = b.gep(view.element, start, b.mul(row, view.row_stride))
-        token = b.tensor_load(place, type_, (0, 0 if is_run else view.row_stride), "b")
+        address = b.gep(view.element, start, b.mul(row, view.row_stride))
+        token = b.tensor_load(address, type_, (0, 0 if is_run else view.row_stride), "b")
         wide = convert_tile(b, b.tovector(token, type_, "b.rows"), element, "f")
         result = tile(element, steps, self.lanes)
         if is_run:  # a register holds a pair
@@ -299,12 +299,12 @@ class PairedColumns:
         starts = range(0, self.view.rows, PAIR)
         parts: list[Value] = []
         for row in range(0, rows, _ROWS_REDUCED_AT_ONCE):
-            place = b.gep(self.accumulator, a, row * pitch)
+            address = b.gep(self.accumulator, a, row * pitch)
             sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * _ROWS_REDUCED_AT_ONCE
             for number, start in enumerate(starts):
                 if not row:
                     self.lines.append(self._pairs(first, const_int(I64, start), min(PAIR, self.view.rows - start)))
-                sums = self._step(place, pitch, const_int(I64, number), sums, missing=int(number >= self._full))
+                sums = self._step(address, pitch, const_int(I64, number), sums, missing=int(number >= self._full))
             parts.append(self._add_pairs(sums))
         if len(parts) == 1:
             return parts[0]
@@ -318,8 +318,8 @@ class PairedColumns:
         rhs = self._line(number)
         results: list[Value] = []
         for row, total in enumerate(sums):
-            place = b.gep(element, a, b.add(b.mul(number, PAIR), row * pitch))
-            token = b.tensor_load(place, pair, None, "a")
+            address = b.gep(element, a, b.add(b.mul(number, PAIR), row * pitch))
+            token = b.tensor_load(address, pair, None, "a")
             if missing:
                 token = b.typeinfo(b.tovector(token, pair, "a"), tile(element, 1, PAIR), "a")
             repeated = b.broadcast(token, (self.columns.size, PAIR), (0, 1), tile(element, self.columns.size, PAIR))
@@ -331,8 +331,8 @@ class PairedColumns:
         b, element, line = self.b, self.accumulator, tile(self.accumulator, 1, self.lanes)
         if isinstance(number, ConstInt) and self.lines:
             return self.lines[number.value]
-        place = b.gep(element, self.panel.pointer, b.mul(number, self.lanes))
-        return b.tovector(b.tensor_load(place, line, None, "b"), line)
+        address = b.gep(element, self.panel.pointer, b.mul(number, self.lanes))
+        return b.tovector(b.tensor_load(address, line, None, "b"), line)
 
     def _add_pairs(self, sums: list[Value]) -> Value:
         """The sums of even and odd positions added: the flattened tile."""

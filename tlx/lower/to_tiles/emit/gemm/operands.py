@@ -121,49 +121,49 @@ class Operands:
         if sums is not None and recipe.mma.correction == "columns":
             self.sums = ScratchBuffer(b.gep(recipe.mma.accumulator, sums.pointer, before))
 
-    def pack_b(self, columns: EqualTiles, part: KPass, column: Value, panels: Value) -> None:
+    def pack_b(self, columns: EqualTiles, k_pass: KPass, column: Value, panels: Value) -> None:
         """Pack a block's panels of B."""
         b, recipe, view = self.b, self.recipe, self.gemm.b
-        depth = self.packing_b.depth(part.size)
+        depth = self.packing_b.depth(k_pass.size)
         with b.loop(0, panels, name="jp", nonempty=True) as loop:
             at = b.mul(b.add(column, b.mul(loop.index, columns.size)), view.col_stride)
-            source = b.gep(view.element, self.function.rhs, b.add(at, b.mul(part.start, view.row_stride)))
+            source = b.gep(view.element, self.function.rhs, b.add(at, b.mul(k_pass.start, view.row_stride)))
             whole = depth * self.terms.count
             panel = b.gep(recipe.mma.operand_b, self.panel_b.pointer, b.mul(loop.index, whole * columns.size))
             with self.terms.loop() as term:
                 there = b.gep(recipe.mma.operand_b, panel, b.mul(term.index, depth * columns.size))
                 here = b.gep(view.element, source, self.terms.offset(1, term.index))
-                self.packer_b.pack_b(here, there, columns, part.size)
+                self.packer_b.pack_b(here, there, columns, k_pass.size)
             if recipe.mma.correction == "columns":
                 assert self.sums is not None
                 out = b.gep(recipe.mma.accumulator, self.sums.pointer, b.mul(loop.index, columns.size))
                 column_sums(b, panel, out, columns.size, whole, recipe)
         b.keep_in_memory(self.panel_b.pointer)
 
-    def pack_a(self, part: KPass, rows: EqualTiles, row: Value, tiles: Value) -> None:
+    def pack_a(self, k_pass: KPass, rows: EqualTiles, row: Value, tiles: Value) -> None:
         """Pack row tiles of A from a row on, a few columns at a time: the next tile reuses their cache lines."""
         b = self.b
-        width = min(part.size, _COLUMNS_AT_ONCE) if self.packing_a.by_columns else part.size
+        width = min(k_pass.size, _COLUMNS_AT_ONCE) if self.packing_a.by_columns else k_pass.size
 
         def pack_columns(number: Value, count: int) -> None:
-            self._pack_columns_of_a(part, rows, row, tiles, (b.mul(number, width), count))
+            self._pack_columns_of_a(k_pass, rows, row, tiles, (b.mul(number, width), count))
 
-        blocked_loop(b, part.size, width, "kp", pack_columns)
+        blocked_loop(b, k_pass.size, width, "kp", pack_columns)
         b.keep_in_memory(self.panel_a.pointer)
 
     def _pack_columns_of_a(
-        self, part: KPass, rows: EqualTiles, row: Value, tiles: Value, columns: tuple[Value, int]
+        self, k_pass: KPass, rows: EqualTiles, row: Value, tiles: Value, columns: tuple[Value, int]
     ) -> None:
         """Pack a range of columns of row tiles of A."""
         b, recipe, view = self.b, self.recipe, self.gemm.a
-        depth = self.packing_a.depth(part.size)
+        depth = self.packing_a.depth(k_pass.size)
         column, count = columns
         with b.loop(0, tiles, name="ip") as loop:
             here = b.mul(loop.index, rows.size)
             at = b.mul(b.add(row, here), view.row_stride)
-            at = b.add(at, b.mul(b.add(part.start, column), view.col_stride))
+            at = b.add(at, b.mul(b.add(k_pass.start, column), view.col_stride))
             size = rows.size * depth
-            panel = self._panel_of_a(part, b.add(row if recipe.packing.whole_a else const_int(I64, 0), here))
+            panel = self._panel_of_a(k_pass, b.add(row if recipe.packing.whole_a else const_int(I64, 0), here))
             source = b.gep(view.element, self.function.a, at)
             with self.terms.loop() as term:
                 there = b.gep(recipe.mma.operand_a, panel, b.add(b.mul(term.index, size), b.mul(column, rows.size)))
@@ -180,11 +180,11 @@ class Operands:
         """The addresses of a term's operands, from those of the first term."""
         b, recipe = self.b, self.recipe
         if recipe.packing.a:
-            a_offset = b.mul(index, block.rows.size * self.packing_a.depth(block.part.size))
+            a_offset = b.mul(index, block.rows.size * self.packing_a.depth(block.k_pass.size))
         else:
             a_offset = self.terms.offset(0, index)
         if recipe.packing.b:
-            part = self.gemm.k if recipe.packing.prepacked_b else block.part.size
+            part = self.gemm.k if recipe.packing.prepacked_b else block.k_pass.size
             b_offset = b.mul(index, block.columns.size * self.packing_b.depth(part))
         else:
             b_offset = self.terms.offset(1, index)
@@ -193,8 +193,8 @@ class Operands:
     def a_address(self, block: CacheBlock, i: Value, row: Value) -> Value:
         """Address of row tile `i` of the block, packed or not."""
         if not self.recipe.packing.a:
-            return self.function.at(self.gemm.a, self.function.a, row, block.part.start)
-        return self._panel_of_a(block.part, row if self.recipe.packing.whole_a else self.b.mul(i, block.rows.size))
+            return self.function.at(self.gemm.a, self.function.a, row, block.k_pass.start)
+        return self._panel_of_a(block.k_pass, row if self.recipe.packing.whole_a else self.b.mul(i, block.rows.size))
 
     @property
     def pitch_of_a(self) -> int:
@@ -203,24 +203,24 @@ class Operands:
             return self.gemm.a.row_stride
         return self.packing_a.depth(min(self.recipe.blocks.kc, self.gemm.k))
 
-    def rows_of_a(self, part: KPass) -> tuple[Value, int, Value]:
+    def rows_of_a(self, k_pass: KPass) -> tuple[Value, int, Value]:
         """Address of A, packed or not, its row stride, and the offset of the pass in a row."""
         if not self.recipe.packing.a:
-            return self.function.a, self.gemm.a.row_stride, part.start
-        return self.panel_a.pointer, self.packing_a.depth(part.size), const_int(I64, 0)
+            return self.function.a, self.gemm.a.row_stride, k_pass.start
+        return self.panel_a.pointer, self.packing_a.depth(k_pass.size), const_int(I64, 0)
 
-    def _panel_of_a(self, part: KPass, row: Value) -> Value:
+    def _panel_of_a(self, k_pass: KPass, row: Value) -> Value:
         """Address of the packed row tile that begins at a packed row."""
-        depth = self.packing_a.depth(part.size) * self.terms.count
+        depth = self.packing_a.depth(k_pass.size) * self.terms.count
         return self.b.gep(self.recipe.mma.operand_a, self.panel_a.pointer, self.b.mul(row, depth))
 
     def b_address(self, block: CacheBlock, j: Value, column: Value) -> Value:
         """The address of panel `j` of the block, packed or not."""
         if not self.recipe.packing.b:
-            return self.function.at(self.gemm.b, self.function.rhs, block.part.start, column)
+            return self.function.at(self.gemm.b, self.function.rhs, block.k_pass.start, column)
         if self.prepacked is not None:
             return self.prepacked_panel(self.prepacked, block, column)
-        depth = self.packing_b.depth(block.part.size) * self.terms.count
+        depth = self.packing_b.depth(block.k_pass.size) * self.terms.count
         offset = self.b.mul(j, depth * block.columns.size)
         return self.b.gep(self.recipe.mma.operand_b, self.panel_b.pointer, offset)
 
@@ -228,7 +228,7 @@ class Operands:
         """Address of the panel of a packed B that begins at a column, at the pass's position of K."""
         b = self.b
         panel = b.mul(prepacked.place(b, block.columns, column), prepacked.depth)
-        offset = b.add(panel, b.mul(block.part.start, block.columns.size))
+        offset = b.add(panel, b.mul(block.k_pass.start, block.columns.size))
         return b.gep(self.recipe.mma.operand_b, self.panel_b.pointer, offset)
 
     # Loads -----------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class Operands:
         if recipe.packing.a and self.packing_a.by_columns:
             return b.tensor_load(self.a_at(block, base, b.mul(k, block.rows.size)), type_, (0, 1), "a")
         if recipe.packing.a:
-            depth = self.packing_a.depth(block.part.size)
+            depth = self.packing_a.depth(block.k_pass.size)
             return b.tensor_load(self.a_at(block, base, k), type_, (0, depth), "a")
         return b.tensor_load(self.a_at(block, base, b.mul(k, view.col_stride)), type_, (0, view.row_stride), "a")
 

@@ -74,15 +74,15 @@ class RegisterTile:
 
     def emit(self, block: CacheBlock, i: Value, j: Value) -> None:
         """Emit one register tile: initial sums, sum over K, epilogue and stores."""
-        place = self.place(block, i, j)
-        a, rhs = self.operands.a_address(block, i, place[0]), self.operands.b_address(block, j, place[1])
-        start = self.start(block, (i, j), place)
-        self.begin_prefetches(block, (i, j), place, a, block.columns.count)
+        position = self.place(block, i, j)
+        a, rhs = self.operands.a_address(block, i, position[0]), self.operands.b_address(block, j, position[1])
+        start = self.start(block, (i, j), position)
+        self.begin_prefetches(block, (i, j), position, a, block.columns.count)
         if self.pairs is not None and block.columns == self.pairs.columns:
             total = self._paired(self.pairs, block, start, a)
         else:
             total = self.total(block, start, (a, rhs))
-        self.finish(block, total, *place)
+        self.finish(block, total, *position)
 
     def place(self, block: CacheBlock, i: Value, j: Value) -> tuple[Value, Value]:
         """Row and column of tile (i, j) of a block."""
@@ -91,16 +91,16 @@ class RegisterTile:
         return row, b.add(block.column, b.mul(j, block.columns.size), "col")
 
     def begin_prefetches(
-        self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value, columns: int
+        self, block: CacheBlock, ij: tuple[Value, Value], position: tuple[Value, Value], a: Value, columns: int
     ) -> None:
         """Set what a tile prefetches; `columns` is as in `Prefetcher.begin_tile`."""
         self.prefetcher.begin_tile(block.rows.count, columns, ij)
         if self.recipe.prefetch.operands or self.recipe.stores.prefetches_lines:
-            self.prefetch_ahead(block, ij, place, a)
+            self.prefetch_ahead(block, ij, position, a)
 
     def _paired(self, pairs: PairedColumns, block: CacheBlock, start: Value, a: Value) -> Value:
         """`start` plus the product of the N tail in pairs."""
-        for number in range(block.part.size if self.recipe.prefetch.locality else 0):
+        for number in range(block.k_pass.size if self.recipe.prefetch.locality else 0):
             self.prefetcher.step(const_int(I64, number))
         total = pairs.total(a, self.operands.pitch_of_a, block.rows.size)
         return total if start == zero(start.type) else self.b.binary("fadd", start, total)
@@ -108,7 +108,7 @@ class RegisterTile:
     def finish(self, block: CacheBlock, total: Value, row: Value, column: Value) -> None:
         """Finish a tile: epilogue and stores; or store its partial sums."""
         gemm = self.gemm
-        if not block.part.last:
+        if not block.k_pass.last:
             sums = self.function.sums
             self.stores.store_tile(block, total, row, column, (sums.view, sums.memory.pointer))
             return
@@ -120,27 +120,27 @@ class RegisterTile:
 
     # How the sums start ----------------------------------------------------------------------------------------
 
-    def start(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value]) -> Value:
+    def start(self, block: CacheBlock, ij: tuple[Value, Value], position: tuple[Value, Value]) -> Value:
         """The initial sums: zero, Acc or partial sums, plus a correction."""
-        start, correction = self.uncorrected_start(block, place), self._correction(block, ij, place[1])
+        start, correction = self.uncorrected_start(block, position), self._correction(block, ij, position[1])
         if correction is None:
             return start
         return self.b.binary("add", start, correction) if self._starts_from_memory(block) else correction
 
     def _starts_from_memory(self, block: CacheBlock) -> bool:
         """Whether the sums start from Acc or partial sums."""
-        return not block.part.first or self.gemm.acc is not None
+        return not block.k_pass.first or self.gemm.acc is not None
 
-    def uncorrected_start(self, block: CacheBlock, place: tuple[Value, Value]) -> Value:
+    def uncorrected_start(self, block: CacheBlock, position: tuple[Value, Value]) -> Value:
         """The initial sums without a correction."""
         b, recipe, gemm, function = self.b, self.recipe, self.gemm, self.function
         rows, columns = block.rows, block.columns
         start: Value = zero(VectorType(rows.size * columns.size, recipe.mma.accumulator))
-        view = gemm.acc if block.part.first else function.sums.view
+        view = gemm.acc if block.k_pass.first else function.sums.view
         if view is not None:
-            base = function.arguments[3] if block.part.first else function.sums.memory.pointer
+            base = function.arguments[3] if block.k_pass.first else function.sums.memory.pointer
             type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
-            token = b.tensor_load(function.at(view, base, *place), type_, (0, view.row_stride), "c")
+            token = b.tensor_load(function.at(view, base, *position), type_, (0, view.row_stride), "c")
             start = convert_tile(b, b.tovector(token, type_, "c.old"), recipe.mma.accumulator, "s")
         return start
 
@@ -148,7 +148,7 @@ class RegisterTile:
         """The excess of the xor trick, as a tile; None where it is not used."""
         b, recipe, sums, prepacked = self.b, self.recipe, self.operands.sums, self.operands.prepacked
         by_columns = recipe.mma.correction == "columns"
-        if sums is None or (prepacked is not None and by_columns and not block.part.first):
+        if sums is None or (prepacked is not None and by_columns and not block.k_pass.first):
             return None
         height, width = block.rows.size, block.columns.size
         i, j = ij
@@ -193,10 +193,10 @@ class ResultStores:
             height, width = (max(r.size for r in ranges) for ranges in (function.rows, function.columns))
             self.buffer = scratch.reserve(recipe.mma.accumulator, height * width)
 
-    def store_part(self, place: ResultTile, value: Value) -> None:
+    def store_part(self, result_tile: ResultTile, value: Value) -> None:
         """Store some columns of rows of C."""
         b, view = self.function.b, self.function.gemm.c
-        store_tile_vector(b, view, tile_address(b, view, self.function.c, place), place, value)
+        store_tile_vector(b, view, tile_address(b, view, self.function.c, result_tile), result_tile, value)
 
     def store_tile(
         self,

@@ -36,7 +36,7 @@ class VectorTilePrefetch:
         self.function, self.operands, self.prefetcher = function, operands, prefetcher
         self.b, self.gemm, self.recipe = function.b, function.gemm, function.recipe
 
-    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
+    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], position: tuple[Value, Value], a: Value) -> None:
         """Set what tile (i, j) of a block prefetches."""
         del a
         b, gemm, prefetcher, operands = self.b, self.gemm, self.prefetcher, self.recipe.prefetch.operands
@@ -55,13 +55,13 @@ class VectorTilePrefetch:
             prefetcher.at_parts = [
                 PrefetchStream(base, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY)
             ]
-            if self.epilogue is not None and block.part.last:
-                prefetcher.at_parts += self.epilogue.prefetches(block.rows, block.columns, place, height)
+            if self.epilogue is not None and block.k_pass.last:
+                prefetcher.at_parts += self.epilogue.prefetches(block.rows, block.columns, position, height)
         if "A" in operands:
             size = bytes_of(self.recipe.mma.operand_a)
-            count = -(-block.part.size // max(1, self.recipe.blocks.nc // width))
+            count = -(-block.k_pass.size // max(1, self.recipe.blocks.nc // width))
             row = b.add(block.row, b.mul(b.add(i, block.tiles), height))
-            base, pitch, start = self.operands.rows_of_a(block.part)
+            base, pitch, start = self.operands.rows_of_a(block.k_pass)
             offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, count)), size)
             prefetcher.over_parts = PrefetchStream(base, offset, count * size, pitch * size, locality=L2_LOCALITY)
         if "B" in operands:
@@ -75,10 +75,10 @@ class VectorTilePrefetch:
         """
         b, view = self.b, self.gemm.b
         size = bytes_of(view.element)
-        pieces = pieces_per_part(self.recipe, block.part.size, self.gemm.m, self.function.target.core.limits)
+        pieces = pieces_per_part(self.recipe, block.k_pass.size, self.gemm.m, self.function.target.core.limits)
         height = block.rows.size
         first = b.mul(b.add(block.row, b.mul(i, height)), pieces)
-        row = b.add(b.umin(first, block.part.size - pieces * height), block.part.start)
+        row = b.add(b.umin(first, block.k_pass.size - pieces * height), block.k_pass.start)
         column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
         offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)
         length, pitch = block.columns.size * size, view.row_stride * size
@@ -168,13 +168,13 @@ class MatrixTilePrefetch:
         self.function, self.operands, self.prefetcher = function, operands, prefetcher
         self.row_block, self.by_rows = row_block, by_rows
 
-    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
+    def begin_tile(self, block: CacheBlock, ij: tuple[Value, Value], position: tuple[Value, Value], a: Value) -> None:
         """Begin a tile; arguments as those of `BeginTile`."""
         b, gemm, recipe, ranges = self.function.b, self.function.gemm, self.function.recipe, self.function.columns
         if recipe.stores.prefetches_lines:
             size, each = bytes_of(gemm.c.element), -(-block.rows.valid // self.operands.steps)
             pitch, length = gemm.c.row_stride * size, block.columns.valid * size
-            address, none = self.function.at(gemm.c, self.function.c, *place), const_int(I64, 0)
+            address, none = self.function.at(gemm.c, self.function.c, *position), const_int(I64, 0)
             last = (block.rows.valid - each) * pitch
             lines = PrefetchStream(address, none, length, each * pitch, last, each, pitch, write=True)
             self.prefetcher.streams.append(lines)
