@@ -19,11 +19,12 @@ from tlx.lower.to_2d.analysis.reads import LoadSnapshot, find_reads, find_snapsh
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, PRODUCTS
 from tlx.lower.to_2d.contraction.vnni import is_interleaved, is_vnni_product
 from tlx.lower.to_2d.convolution.borders import find_borders
-from tlx.lower.to_2d.fusion import FusionGroups, OperandViews, Schedule, SymbolicStorage
+from tlx.lower.to_2d.fusion import FusionGroups
 from tlx.lower.to_2d.memory.coalescing import coalesce
 from tlx.lower.to_2d.memory.copy_elision import find_parts
 from tlx.lower.to_2d.memory.layouts import find_layouts
 from tlx.lower.to_2d.memory.lazy_views import find_lazy_views
+from tlx.lower.to_2d.memory.operand_views import OperandViews, Schedule, SymbolicStorage
 from tlx.lower.to_2d.memory.small_float_operands import find_small_float_operands
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES

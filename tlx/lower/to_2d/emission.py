@@ -13,7 +13,7 @@ from tlx.llvm.openmp import Threads
 from tlx.lower.memory.views import Storage
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE
-from tlx.lower.to_2d.fusion import OperandViews
+from tlx.lower.to_2d.memory.operand_views import OperandViews
 from tlx.target.target import Target
 
 BOTH_STRIDED: Final = "its rows and columns are both strided in memory"

@@ -24,7 +24,8 @@ from tlx.lower.to_2d.convolution.dense import copies_input
 from tlx.lower.to_2d.convolution.dilated import DilatedInput
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.transposed import TransposedConvolution
-from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage, has_dilated_input, is_reduction
+from tlx.lower.to_2d.fusion import has_dilated_input, is_reduction
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
 from tlx.lower.to_2d.memory.padding import PaddedSource, is_crop, padded_dims
 
 

@@ -42,9 +42,10 @@ from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.borders import padded_source
 from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.fusion import OperandViews, SunkStores, SymbolicStorage, has_dilated_input, is_product
+from tlx.lower.to_2d.fusion import has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.lower.to_2d.memory.derived_views import PERMUTATIONS, Part, has_elements_of
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SunkStores, SymbolicStorage
 
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
 _SHARING: Final = frozenset({"phi", "insertelement"})

@@ -36,8 +36,9 @@ from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, POINTWISE, PROD
 from tlx.lower.to_2d.contraction.problem import ContractionResult
 from tlx.lower.to_2d.convolution.dense import best_layout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage, has_dilated_input, is_reduction
+from tlx.lower.to_2d.fusion import has_dilated_input, is_reduction
 from tlx.lower.to_2d.memory.copies import copy_cycles
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
 
 _LEAST_RANK: Final = 3
 _CONVOLUTION: Final = "convolution"

@@ -26,8 +26,8 @@ from typing import Final
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import has_dense_rows
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
-from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
 from tlx.lower.to_2d.memory.derived_views import permuted_view
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
 from tlx.lower.to_2d.memory.padding import is_crop
 
 _LEAST_SHARE: Final = 8

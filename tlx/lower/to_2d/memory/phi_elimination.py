@@ -37,8 +37,8 @@ from tlx.ir.values import Keyword, Local, Value, is_undefined
 from tlx.lower.memory.aliases import Position
 from tlx.lower.memory.views import Storage
 from tlx.lower.to_2d.analysis.facts import Facts, FlatVectors
-from tlx.lower.to_2d.fusion import OperandViews
 from tlx.lower.to_2d.memory.copies import copy_bytes, to_storage_type
+from tlx.lower.to_2d.memory.operand_views import OperandViews
 
 _SPLITTABLE = frozenset({"br", "switch"})
 

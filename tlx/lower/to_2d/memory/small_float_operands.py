@@ -21,7 +21,7 @@ from tlx.ir.types import DOUBLE, scalar_of
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import MMA, STAGE
-from tlx.lower.to_2d.fusion import OperandViews, SymbolicStorage
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
 
 _PRODUCTS = MMA | {"matmul", "contract"}
 _FORMATS = (E4M3.short, E5M2.short)

@@ -53,9 +53,10 @@ from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.reads import OperandRead, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import STAGE, operation_title
 from tlx.lower.to_2d.emission import EmitContext
-from tlx.lower.to_2d.fusion import OperandViews, SunkStore, SunkStores, is_product
+from tlx.lower.to_2d.fusion import is_product
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
 from tlx.lower.to_2d.memory.derived_views import PERMUTATIONS, Part, has_elements_of, place_in, unpermuted_view
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SunkStore, SunkStores
 
 
 def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> SunkStores:
