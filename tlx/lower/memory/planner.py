@@ -78,7 +78,7 @@ _PLACEMENTS: Final = 8
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _AllocationSite:
-    """An instruction and where it is."""
+    """An instruction and its position."""
 
     function: Function
     block: Block

@@ -1,4 +1,4 @@
-"""Lazy views: crops and permutations that others read where the operand lies, with an offset or other strides.
+"""Lazy views: crops and permutations that are read from the operand's memory, with an offset or other strides.
 
 Rewrite of a sum of two columns of a matrix::
 
@@ -79,7 +79,7 @@ def _readers(operands: OperandViews, op: TensorOp) -> list[TensorOp | None]:
 
 
 def _suits_stores(operands: OperandViews, op: TensorOp) -> bool:
-    """Whether no store reads an operation's result, or others do, too, and no store can change its operand."""
+    """Whether no store reads a result, or others read it as well and no store can change its operand."""
     stores = [reader is not None and reader.pointer is not None for reader in _readers(operands, op)]
     return not any(stores) or (not all(stores) and operands.view(op.tensors[0]).storage.load is None)
 

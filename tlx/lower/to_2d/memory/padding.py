@@ -1,4 +1,4 @@
-"""Padding: where the elements of a tensor lie in a larger one, and copies that write the border as well.
+"""Padding: the position of a tensor's elements in a larger one, and copies that write the border as well.
 
 A 3 x 4 tensor with a row above and two columns to the right; the boxes of the border do not overlap:
 
@@ -177,7 +177,7 @@ class PaddedSource:
 
     @property
     def view(self) -> TensorView:
-        """The padded tensor as it would lie in memory, for estimates: its dimensions have the order of the data's."""
+        """The memory that the padded tensor would have, for estimates: its dimensions have the order of the data's."""
         order = tuple(sorted(range(len(self.dims)), key=lambda d: self.data.dims[d].stride, reverse=True))
         extents = tuple(self.dims[d].extent for d in order)
         type_ = TensorType(self.data.element, extents, order, (0,) * len(order))

@@ -19,7 +19,7 @@ LINE_CHUNKS: Final = 8
 
 
 def boxes_of(columns: int) -> int:
-    """Lines of 128 bytes for so many columns."""
+    """The number of 128-byte lines that hold some columns."""
     return -(-columns // (LINE_CHUNKS * PER_CHUNK))
 
 

@@ -74,7 +74,7 @@ class _SoftmaxState:
 
     @classmethod
     def of(cls, values: Sequence[Value]) -> _SoftmaxState:
-        """From the maxima and the sums."""
+        """The state with these maxima and sums."""
         half = len(values) // 2
         return cls(list(values[:half]), list(values[half:]))
 
@@ -86,7 +86,7 @@ class _SoftmaxState:
 
 @dataclass(frozen=True, slots=True)
 class _SoftmaxStep:
-    """What a tile of scores gives.
+    """The results of a tile of scores.
 
     Attributes:
         weights: The weights of each row, not narrowed yet.
@@ -136,7 +136,7 @@ class _AttentionKernel:
     # The kernel ------------------------------------------------------------------------------------------------
 
     def emit(self) -> None:
-        """Emit it."""
+        """Emit the kernel."""
         plan, b = self.plan, self.b
         self.queries.copy(b.mul(self.kernel.tile, plan.rows), self.shared)
         if plan.group is not None:
@@ -393,7 +393,7 @@ class _AttentionKernel:
         return self.b.select(emit_fcmp(self.b, "oeq", largest, lowest), zero(FLOAT), largest)
 
     def _scale(self, largest: Value) -> Value:
-        """What the differences to a maximum are multiplied with before they become powers of two."""
+        """The factor of the differences to a maximum, before they become powers of two."""
         b = self.b
         size = b.call_intrinsic("llvm.fabs", [FLOAT], FLOAT, [largest])
         is_large = emit_fcmp(b, "ogt", size, const_float(FLOAT, _LARGE))
@@ -476,6 +476,6 @@ class _AttentionKernel:
 
 
 def _moved(tile: SharedOperand, distance: int) -> SharedOperand:
-    """The part of a tile of K that begins so many bytes into its lines."""
+    """The part of a tile of K that begins `distance` bytes into its lines."""
     box, within = divmod(distance, LINE)
     return replace(tile, offset=box * tile.box_bytes + within)
