@@ -225,12 +225,12 @@ def check_product(context: FunctionCheck, node: Gemm | Gemv | Ger) -> None:
 def _check_extents(context: FunctionCheck, node: Blas, operands: dict[str, MemrefType]) -> None:
     """Modes with the same index have the same extent."""
     for index in (K, 0, 1):
-        sides = [side for field, type_ in operands.items() for side in _modes(node, field, type_, index)]
+        sides = [side for field, type_ in operands.items() for side in _sides(node, field, type_, index)]
         if len(sides) == 2:
             context.check_equal_extents(node, sides[0], sides[1], "the inner extents" if index == K else "the extents")
 
 
-def _modes(node: Blas, field: str, type_: MemrefType, index: int) -> Iterator[ExtentOperand]:
+def _sides(node: Blas, field: str, type_: MemrefType, index: int) -> Iterator[ExtentOperand]:
     """The mode of an operand that has an index: `columns(op1(%A))`."""
     name: Name = getattr(node, field)
     indices, shape = node.indices(field, type_.order), type_.shape

@@ -13,7 +13,7 @@ from tlx.fuzz.campaign import CampaignPlan, check_on, file_text, replay, request
 from tlx.fuzz.check import CheckSettings, check_program
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
-from tlx.fuzz.options import RandomOptions, is_runnable, random_options
+from tlx.fuzz.options import RandomOptions, is_runnable, random_options, without_workspace_argument
 from tlx.fuzz.shrinking import shrink
 from tlx.fuzz.worker import Request
 from tlx.fuzz.worker_pool import CheckOutcome
@@ -106,6 +106,12 @@ def test_stages_are_evaluated_with_any_workspace(workspace: Workspace) -> None:
     options = RandomOptions(workspace=workspace)
     assert options.options(Options()).workspace == workspace
     assert check_program(program, CheckSettings("generic", drawn=options), print).functions == len(program.functions)
+
+
+def test_callers_without_memory_get_malloc() -> None:
+    assert without_workspace_argument(Options(workspace="argument")) == Options(workspace="malloc")
+    assert without_workspace_argument(RandomOptions(workspace="argument")) == RandomOptions(workspace="malloc")
+    assert without_workspace_argument(RandomOptions(workspace="arena")) == RandomOptions(workspace="arena")
 
 
 def test_code_runs_where_all_features_are() -> None:
