@@ -67,7 +67,7 @@ def _results(session: InferenceSession, feeds: dict[str, Array], evaluated: bool
     if not evaluated:
         return session.run(None, feeds)
     translated = session.translate([feeds[i.name].shape for i in session.get_inputs()])
-    made = () if translated.is_known else translated.graph.evaluate(*(feeds[name] for name in translated.inputs))
+    made = () if translated.is_constant else translated.graph.evaluate(*(feeds[name] for name in translated.inputs))
     computed = iter(cast("tuple[Array, ...]", made) if isinstance(made, tuple) else (made,))
     return [next(computed) if known is None else known for known in translated.outputs]
 
