@@ -41,8 +41,8 @@ from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.contraction.packed import contract_packed_operands
 from tlx.lower.to_2d.decisions import decide
 from tlx.lower.to_2d.loop_fusion import fuse_loops
-from tlx.lower.to_2d.memory.common_pads import merge_common_pads
 from tlx.lower.to_2d.memory.conversion_sinking import sink_conversions
+from tlx.lower.to_2d.memory.padding import merge_common_pads
 from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import rewrite

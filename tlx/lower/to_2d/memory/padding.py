@@ -10,14 +10,18 @@ A 3 x 4 tensor with a row above and two columns to the right; the boxes of the b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tlx.intrinsics import lookup
 from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.rewrite import definitions, set_operand
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FloatType, Type
-from tlx.ir.values import ConstFloat, Value, const_float
+from tlx.ir.types import FloatType, Type, VectorType
+from tlx.ir.values import ConstFloat, Local, Value, const_float
 from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.memory.copies import copy, fill, restrided_view, slice_view
 
@@ -213,3 +217,58 @@ def _converted(b: TensorBuilder, value: Value, element: Type) -> Value:
     if isinstance(value, ConstFloat) and isinstance(element, FloatType):
         return const_float(element, value.value)
     return b.cast("fpext", value, element)
+
+
+# Common pads ---------------------------------------------------------------------------------------------------------
+
+
+def merge_common_pads(function: Function) -> None:
+    """Replace each pad that equals an earlier one in its block by that one.
+
+    Rewrite of two convolutions of one input, each with a border of its own::
+
+        %p = pad(%x), 1 on each side                    %p = pad(%x), 1 on each side
+        %y = convolution(%p, %v)                        %y = convolution(%p, %v)
+        %q = pad(%x), 1 on each side              ->
+        %z = convolution(%q, %w)                        %z = convolution(%p, %w)
+
+    Equal operations of other kinds, such as maps and products, are left to an optimiser that runs before TLX.
+    """
+    if sum(_calls(instruction, "pad") for instruction in function.instructions()) < 2:
+        return
+    known = definitions(function)
+    replaced: dict[str, Value] = {}
+    for block in function.blocks:
+        pads: dict[tuple[str, ...], Value] = {}
+        for instruction in block.instructions:
+            if _calls(instruction, "pad"):
+                tensor, *others = instruction.args
+                key = (*_described(known, replaced, tensor), *(value.typed for value in others))
+                first = pads.setdefault(key, instruction.value)
+                if first != instruction.value:
+                    replaced[str(instruction.result)] = first
+    if not replaced:
+        return
+    for block in function.blocks:
+        block.instructions = [i for i in block.instructions if i.result not in replaced]
+    for instruction in function.instructions():
+        for index, operand in enumerate(instruction.operands):
+            if isinstance(operand, Local) and operand.name in replaced:
+                set_operand(instruction, index, replaced[operand.name])
+
+
+def _described(known: Mapping[str, Instruction], replaced: Mapping[str, Value], tensor: Value) -> tuple[str, ...]:
+    """What identifies a token's tensor: the vector and its shape, or the token itself if it reads memory."""
+    definition = known.get(tensor.name) if isinstance(tensor, Local) else None
+    if definition is None or not _calls(definition, "typeinfo"):
+        return (str(tensor),)
+    vector, *shape = definition.args
+    if not isinstance(vector, Local) or not isinstance(vector.type, VectorType):
+        return (str(tensor),)
+    return (str(replaced.get(vector.name, vector)), *map(str, shape))
+
+
+def _calls(instruction: Instruction, name: str) -> bool:
+    """Whether an instruction calls a tensor intrinsic of a name."""
+    intrinsic = lookup(instruction.callee or "") if instruction.callee is not None else None
+    return intrinsic is not None and intrinsic.name == name
