@@ -18,10 +18,7 @@ from typing import Any, BinaryIO, Final
 
 import tlx
 from tlx.diagnostics import Source, Span, TlxError, UsageError
-from tlx.frontends.jax.operations import REFUSED, RULES
 from tlx.frontends.jax.program import StablehloModule
-from tlx.frontends.jax.translation import ProgramTranslation
-from tlx.graph import Graph
 
 _SECONDS: Final = 4
 """Processor time for reading a file, and as much again for each `_RATE` bytes."""
@@ -41,11 +38,12 @@ def translate_file(data: bytes, name: str) -> str:
     root = str(Path(tlx.__file__).parents[1])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(command, input=data, capture_output=True, check=False, env=os.environ | {"PYTHONPATH": path})
-    if not done.stdout.startswith(_READ):
+    if done.returncode < 0 and not done.stdout.startswith(_READ):  # a signal has ended it
         raise UsageError(f"MLIR's reader crashes on it: {_DAMAGED}", name=name)
     if done.returncode:
-        raise UsageError(f"the translation failed: {done.stderr.decode(errors='replace').strip()}", name=name)
-    report = json.loads(done.stdout[len(_READ) :])
+        reason = done.stderr.decode(errors="replace").strip() or f"its process ended with status {done.returncode}"
+        raise UsageError(f"the translation failed: {reason}", name=name)
+    report = json.loads(done.stdout.removeprefix(_READ))
     if "error" in report:
         raise _error(report["error"])
     return report["text"]
@@ -53,6 +51,10 @@ def translate_file(data: bytes, name: str) -> str:
 
 def program_text(program: StablehloModule, name: str) -> str:
     """The TLX IR of a program: its constants are in the module, its parameters and results are pointers."""
+    from tlx.frontends.jax.operations import REFUSED, RULES  # half the time of reading a file, which a damaged one ends
+    from tlx.frontends.jax.translation import ProgramTranslation
+    from tlx.graph import Graph
+
     main = "main" if "main" in program.functions else next(iter(program.functions))
     function = program.functions[main]
     graph = Graph(main)
@@ -93,19 +95,28 @@ def _main(name: str, input_: BinaryIO, output: BinaryIO) -> None:
     from tlx.frontends.jax.reader import read
 
     data = input_.read()
-    seconds = _SECONDS * (1 + len(data) // _RATE)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY + 100 * len(data), resource.RLIM_INFINITY))
     try:
+        seconds = _limit(resource.RLIMIT_CPU, _SECONDS * (1 + len(data) // _RATE))
+        _limit(resource.RLIMIT_AS, _MEMORY + 100 * len(data))
         program = read(data, name)
-        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_CPU, seconds)
+        output.write(_READ)
+        output.flush()
         report = {"text": program_text(program, name)}
     except TlxError as error:
         error.name = error.name or name
         report = {"error": _reported(error)}
     except MemoryError:
         report = {"error": _reported(UsageError("the program is too large to be translated", name=name))}
-    output.write(_READ + json.dumps(report).encode())
+    output.write(json.dumps(report).encode())
+
+
+def _limit(kind: int, value: int) -> tuple[int, int]:
+    """Lower a limit of this process, if it is not lower already; returns what it was."""
+    before = resource.getrlimit(kind)
+    tighter = [limit for limit in (value, *before) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(kind, (min(tighter), before[1]))
+    return before
 
 
 if __name__ == "__main__":

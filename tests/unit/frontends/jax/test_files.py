@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.support.tools import quick, require_module
+from tests.support.tools import HANG_S, quick, require_module
 from tlx.api import files
 from tlx.frontends.jax.files import translate_file
 
@@ -38,6 +41,18 @@ def test_artifacts_are_translated(tmp_path: Path) -> None:
     np.testing.assert_allclose(y, 0.25)
     assert n == 6
     assert files.read_ir(str(path)).startswith(f"; {path}\n")
+
+
+@pytest.mark.parametrize("limit", [f"-v {6 << 20}", "-t 3000", "-St 3000"])
+def test_artifacts_are_read_under_limits_of_the_user(tmp_path: Path, limit: str) -> None:
+    """Tighter than, or looser than, those of the process that reads them."""
+    (path := tmp_path / "model.mlirbc").write_bytes(artifact())
+    command = f"ulimit {limit}; exec {sys.executable} -m tlx.frontends.jax.files model.mlirbc < {path}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=HANG_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    read, report = done.stdout.split("\n", 1)
+    assert read == "read"
+    assert "@main(" in json.loads(report)["text"]
 
 
 def test_text_is_translated() -> None:
