@@ -20,7 +20,7 @@ from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
-from tlx.target.installed import targets, targets_of_module
+from tlx.target.installed import names_of_packages, targets, targets_of_module
 from tlx.target.target import Target
 
 _ANY_PROCESSOR: Final = "generic"
@@ -222,10 +222,15 @@ def _targets_for(cpu: str, triple: str) -> list[str]:
 
 
 def _check_feature_names(target: Target, requested: Sequence[str], cpu: str, triple: str) -> None:
-    """Have LLVM check the names of features and processor, and a triple of another architecture."""
-    if not requested and not cpu and triple.partition("-")[0] in ("", platform.machine()):
+    """Have LLVM check the names of features and processor, a triple of another architecture, and packages' targets."""
+    versions = target.versions or (target,)
+    is_provided = any(version.name.split(".")[0] in names_of_packages() for version in versions)
+    if not requested and not cpu and not is_provided and triple.partition("-")[0] in ("", platform.machine()):
         return
     from tlx.llvm.codegen import check_subtarget
+    from tlx.llvm.triples import native_triple
 
-    features = dict.fromkeys(f for version in target.versions or (target,) for f in version.features)
+    triple = triple or (native_triple() if is_provided else "")
+
+    features = dict.fromkeys(f for version in versions for f in version.features)
     check_subtarget(triple, target.name, tuple(features), cpu, requested)
