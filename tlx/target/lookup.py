@@ -120,6 +120,7 @@ def resolve_target(
         message = f"target {resolved.name} is for {' and '.join(resolved.triples)}, not for triple '{triple}'"
         raise UsageError(f"{message}; targets for it: {others}")
     resolved = resolved.for_triple(triple)
+    _check_detection(resolved, triple)
     if cpu:
         resolved = resolved.on_cpu(cpu)
     if features:
@@ -132,6 +133,20 @@ def resolve_target(
         which = f"{resolved.name}{', native on this machine' if target == 'native' else ''}"
         resolved = _for_processor(resolved, which, cpu, requested, triple)
     return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
+
+
+def _check_detection(target: Target, triple: str) -> None:
+    """Check that a program for a triple can detect the versions of a target, but the weakest one.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    from tlx.llvm.triples import may_be_linux
+
+    asking = next((version for version in target.versions[1:] if version.detection.on_linux_only), None)
+    if asking is not None and not may_be_linux(triple):
+        message = f"target '{asking.name}' cannot be one of several for '{triple}'"
+        raise UsageError(f"{message}: only on Linux, a program can find out whether its machine supports it")
 
 
 def foreign_triple(target: Target | str) -> str:
