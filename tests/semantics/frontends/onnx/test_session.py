@@ -314,6 +314,26 @@ def test_sequences() -> None:
         InferenceSession(graph(nodes[:1], {"x": x}, ["s"], 17, constants))
 
 
+@pytest.mark.parametrize(
+    ("kind", "shape", "node", "message"),
+    [
+        (onnx.TensorProto.STRING, [2], "x", r"input 'x' has type tensor\(string\), which is not supported"),
+        (onnx.TensorProto.FLOAT, [1 << 20, 1 << 20], "x", "input 'x' has shape .*: at most 2.31 elements"),
+        (onnx.TensorProto.FLOAT, [2], "w", "all outputs of the model are constants: there is nothing to translate"),
+    ],
+)
+def test_errors_about_inputs_name_the_file(
+    tmp_path: Path, kind: int, shape: list[int], node: str, message: str
+) -> None:
+    proto = onnx.ModelProto.FromString(
+        graph([helper.make_node("Identity", [node], ["y"])], {"x": W}, ["y"], 17, {"w": W})
+    )
+    proto.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", kind, shape))
+    (path := tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(tlx.TlxError, match=f"model.onnx: error: {message}"):
+        tlx.onnx.lower(path)
+
+
 def external(folder: Path, location: str) -> Path:
     """A model whose weight is in another file."""
     (folder / "weights.bin").write_bytes(W.tobytes())
