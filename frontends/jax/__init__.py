@@ -10,6 +10,7 @@ translation   to a graph of tensors, operation by operation
 operations    the table: each operation once, with the function that translates it
 compilation   `jit` and `lower`
 files         StableHLO in files
+examples      models for fuzzers
 """
 
 from __future__ import annotations

@@ -54,11 +54,13 @@ class TranslatedModel:
         graph: The graph.
         inputs: Names of the inputs that it reads, in the order of its parameters.
         outputs: The outputs that are known without running it; None for those that the graph computes.
+        name: The name of the model's file, for errors.
     """
 
     graph: Graph
     inputs: tuple[str, ...]
     outputs: tuple[Array | None, ...]
+    name: str
 
     def text(self) -> str:
         """The graph as TLX IR, with a line for each parameter that is a weight.
@@ -67,7 +69,8 @@ class TranslatedModel:
             UsageError: All outputs are known: there is nothing to run.
         """
         if self.is_constant:
-            raise UsageError("all outputs of the model are constants: there is nothing to translate")
+            message = "all outputs of the model are constants: there is nothing to translate"
+            raise UsageError(message, name=self.name)
         weights = [i for i in self.graph.inputs if i.array is not None]
         notes = "".join(f"; %{i.name}: weight {i.dtype.name}{list(i.shape)}\n" for i in weights)
         return f"{notes}{self.graph.text()}"
@@ -201,14 +204,15 @@ class InferenceSession:
             if isinstance(result, Value):
                 graph.output(result, argument.name)
         known_outputs = tuple(None if isinstance(result, Value) else result for result in results)
-        return TranslatedModel(graph, tuple(parameters), known_outputs)
+        return TranslatedModel(graph, tuple(parameters), known_outputs, self._model.name)
 
     def _declared(self, graph: Graph, argument: ValueInfo, shape: Shape) -> Tensor:
-        dtype = argument.dtype
+        dtype, named = argument.dtype, f"input '{argument.name}'"
         if dtype is None:
-            raise UsageError(f"input '{argument.name}' has type {argument.type}, which is not supported")
+            raise UsageError(f"{named} has type {argument.type}, which is not supported", name=self._model.name)
         if math.prod(shape) > LARGEST:
-            raise UsageError(f"input '{argument.name}' has shape {shape}: at most 2^31 elements are supported")
+            message = f"{named} has shape {shape}: at most 2^31 elements are supported"
+            raise UsageError(message, name=self._model.name)
         return graph.parameter(argument.name, shape, dtype) if 0 not in shape else np.empty(shape, dtype)
 
     def _compiled_for(self, shapes: tuple[Shape, ...]) -> _CompiledModel:

@@ -81,6 +81,6 @@ TARGET: Final = _with_tiles(
         core=FOUR_PIPES,
         cpus=NEON_PROCESSORS,
         requires=("neon",),
-        detection=Detection(linux_names=LINUX_NAMES, emit=DETECT),
+        detection=Detection(linux_names=LINUX_NAMES, emit=DETECT, on_linux_only=True),
     )
 )

@@ -84,6 +84,8 @@ TARGET: Final = _of_length(
         caches=NEOVERSE_CACHES,
         core=FOUR_PIPES,
         cpus=SVE_PROCESSORS,
-        detection=Detection(linux_names=LINUX_NAMES, find_features=partial(host_vector_length, "sve"), emit=DETECT),
+        detection=Detection(
+            linux_names=LINUX_NAMES, find_features=partial(host_vector_length, "sve"), emit=DETECT, on_linux_only=True
+        ),
     )
 )

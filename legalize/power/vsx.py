@@ -106,5 +106,7 @@ TARGET: Final = Target(
     core=POWER8_CORE,
     cpus=PROCESSORS,
     requires=("vsx", "arch_2_07"),
-    detection=Detection(linux_names=LINUX_NAMES, features_in_cpuinfo=features_in_cpuinfo, emit=DETECT),
+    detection=Detection(
+        linux_names=LINUX_NAMES, features_in_cpuinfo=features_in_cpuinfo, emit=DETECT, on_linux_only=True
+    ),
 )

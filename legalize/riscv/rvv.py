@@ -123,6 +123,6 @@ TARGET: Final = _of_length(
         caches=Caches(l1=32 << 10, l2=512 << 10, l3=2 << 20),
         core=CoreModel(fmas_per_cycle=1, loads_per_cycle=1, fma_latency=5, issue_width=2),
         cpus={"sifive-x280": _X280, "sifive-p670": _P670, "spacemit-x60": _X60},
-        detection=Detection(find_features=detect_features, emit=DETECT),
+        detection=Detection(find_features=detect_features, emit=DETECT, on_linux_only=True),
     )
 )

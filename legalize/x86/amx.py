@@ -318,6 +318,7 @@ TARGET: Final = replace(
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
     compilers=CompilerVersions(features={"amx-fp16": 16}),
     dots=AVX512.with_dot_costs(["avx512fp16"]).dots,  # all processors with AMX have it
+    detection=replace(AVX512.detection, on_linux_only=True),
     matrix=MatrixUnit(
         kinds=(
             TileKind(

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 from tlx.diagnostics import UsageError
 
@@ -137,7 +137,7 @@ def assembly_of(
     """
     if (front_end := _front_end("-", b"", input_format)) is not None:
         if hasattr(front_end, "READ"):
-            return str(front_end.READ(text.encode(), name))
+            return str(_call(front_end, "READ", text.encode(), name))
         return str(_translated(front_end, text, name, threads, input_format))
     _check_assembly(text, name)
     return text
@@ -158,7 +158,7 @@ def translation(
     if front_end is None:
         return None
     if hasattr(front_end, "READ"):
-        return front_end.READ(data, name)
+        return _call(front_end, "READ", data, name)
     return _translated(front_end, decode(data, name, hint=""), name, threads, input_format)
 
 
@@ -252,7 +252,13 @@ def _translated(
     front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, input_format: InputFormat
 ) -> object:
     check_translatable(text, name, front_end.TITLE)
-    return front_end.TRANSLATE(text, name, threads, input_format.std or front_end.STANDARDS[-1])
+    return _call(front_end, "TRANSLATE", text, name, threads, input_format.std or front_end.STANDARDS[-1])
+
+
+def _call(front_end: ModuleType, function: str, *arguments: object) -> Any:
+    from tlx.lower.pipeline import call_front_end
+
+    return call_front_end(front_end, function, *arguments)
 
 
 def _check_assembly(text: str, name: str) -> None:

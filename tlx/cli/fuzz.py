@@ -11,6 +11,8 @@ from tlx.cli.progress import ProgressBars
 from tlx.diagnostics import UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tlx.llvm.openmp import Threads
 
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     help="Targets to lower for; A/B means one multiversioned module (default: native).",
 )
 @click.option("--ops", default="", metavar="A,B", help="Operations to use: names or groups; -NAME leaves one out.")
-@click.option("--profile", default="", metavar="NAME", help="Kind of programs (default: a mixture).")
+@click.option("--profile", default="", metavar="NAME", help="Kind of inputs (default: a mixture).")
 @click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Folder for failing programs (default: tlx-fuzz).")
 @click.option(
     "--time",
@@ -105,6 +107,7 @@ def fuzz(
     from pathlib import Path
 
     from tlx.fuzz import campaign
+    from tlx.fuzz.generation.profiles import PROFILES
     from tlx.fuzz.generation.programs import parse_operations
     from tlx.fuzz.graphs.generator import graph_operations
     from tlx.fuzz.worker import GRAPHS
@@ -116,19 +119,22 @@ def fuzz(
 
         passed = campaign.replay(replay, files.read_bytes(replay).decode(errors="replace"), click.echo)
     elif malformed:
-        from tlx.fuzz.mutation import fuzz_malformed
+        from tlx.fuzz.mutation import KINDS, fuzz_malformed
 
+        kind = _profile(profile, KINDS)
         bars = ProgressBars()
         with bars.watch("fuzz", count) as step:
             log = None if resume is None else Path(resume)
-            passed = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, bars.echo, step, log)
+            passed = fuzz_malformed(
+                "tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, bars.echo, step, log, kind
+            )
     else:
         plan = campaign.CampaignPlan(
             seed,
             count,
             _targets("generic" if emulator and targets == "native" else targets),
             Path(keep),
-            GRAPHS if graphs else _profile(profile),
+            GRAPHS if graphs else _profile(profile, PROFILES),
             graph_operations(ops) if graphs else parse_operations(ops),
             jobs,
             seconds,
@@ -190,10 +196,8 @@ def _program(name: str) -> str:
     return path
 
 
-def _profile(name: str) -> str:
-    from tlx.fuzz.generation.profiles import PROFILES
-
-    if name and name not in PROFILES:
-        near = did_you_mean(name, PROFILES)
-        raise UsageError(f"unknown profile '{name}' in --profile; choose from {', '.join(PROFILES)}{near}")
+def _profile(name: str, known: Collection[str]) -> str:
+    if name and name not in known:
+        near = did_you_mean(name, known)
+        raise UsageError(f"unknown profile '{name}' in --profile; choose from {', '.join(known)}{near}")
     return name

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from json import loads
@@ -30,6 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Final, Self
 
+from tlx.diagnostics import UsageError
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.log import FuzzLog, Series
 from tlx.intrinsics import INTRINSICS
@@ -84,8 +85,17 @@ def damaged_models() -> tuple[tuple[Callable[[random.Random], bytes], str], ...]
     for front_end in front_ends():
         if hasattr(front_end, "READ") and _has_examples(front_end):
             with contextlib.suppress(ModuleNotFoundError):  # a package that reads them
-                found.append((import_module(f"{front_end.__name__}.examples").DAMAGED, front_end.SUFFIXES[0]))
+                examples = import_module(f"{front_end.__name__}.examples")
+                draw = examples.DAMAGED if hasattr(examples, "DAMAGED") else partial(_damaged, examples.EXAMPLES)
+                found.append((draw, front_end.SUFFIXES[0]))
     return tuple(found)
+
+
+def _damaged(examples: Sequence[bytes | str], choose: random.Random) -> bytes:
+    example = choose.choice(examples)
+    if isinstance(example, bytes):
+        return mutated_bytes(choose, example)
+    return mutated_text(choose, example).encode(errors="surrogatepass")
 
 
 SETTINGS: Final = (
@@ -292,8 +302,8 @@ _MUTATIONS: Final[tuple[Callable[[random.Random, Pieces], None], ...]] = (
     _mangle,
     _truncate,
 )
-SERIES: Final = Series("any", "malformed inputs", "")
-"""What a log calls these inputs."""
+KINDS: Final = {"programs": 77, "languages": 10, "models": 5, "settings": 5, "bitcode": 3}
+"""Kinds of inputs, and their shares in a mixture, in percent."""
 _BATCH: Final = 500
 _BATCHES_OF_PROCESS: Final = 40
 """Then a new process starts, since what a process keeps in memory counts as used by the input at hand."""
@@ -336,6 +346,7 @@ def fuzz_malformed(
     say: Callable[[str], None],
     step: Callable[[str, int], object] | None = None,
     resume: Path | None = None,
+    kind: str = "",
 ) -> bool:
     """Try corrupted inputs; returns whether each succeeds or ends with a clean error.
 
@@ -349,10 +360,14 @@ def fuzz_malformed(
         say: Prints a line.
         step: Counts inputs, given a text to show and their number.
         resume: Log of the inputs that were tried; those are left out, and the others are added.
+        kind: The kind of inputs, one of `KINDS`; by default, a mixture.
 
     Raises:
-        UsageError: The log cannot be read or written.
+        UsageError: The log cannot be read or written, or no package is installed that reads models.
     """
+    if kind == "models" and not damaged_models():
+        raise UsageError("no package is installed that reads models: pip install 'tlx-ir[jax,onnx]'")
+    series = Series("any", "malformed inputs", f"--profile={kind}" if kind else "")
     findings, begun = _Findings(folder, say), time.monotonic()
     deadline = math.inf if seconds is None else begun + seconds
     log = None if resume is None else FuzzLog.read(resume)
@@ -360,14 +375,14 @@ def fuzz_malformed(
     lock = threading.Lock()
 
     def work(_: int) -> None:
-        with tempfile.TemporaryFile() as errors, _Worker(program, findings, errors, deadline) as worker:
+        with tempfile.TemporaryFile() as errors, _Worker([program, kind], findings, errors, deadline) as worker:
             while time.monotonic() < deadline:
                 with lock:
                     first = next(batches, None)
                 if first is None:
                     return
                 last = min(first + _BATCH, seed + count)
-                if log is None or not all(log.has_run(SERIES, number) for number in range(first, last)):
+                if log is None or not all(log.has_run(series, number) for number in range(first, last)):
                     last = worker.try_inputs(first, last)
                     _note(log, first, last)
                 if step is not None:
@@ -378,7 +393,7 @@ def fuzz_malformed(
         if log is not None:
             with lock:
                 for number in range(first, last):
-                    log.note(SERIES, number, "failed" if number in findings.failed else "passed")
+                    log.note(series, number, "failed" if number in findings.failed else "passed")
                 log.flush()
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -398,8 +413,8 @@ class _Worker:
     A process lasts for many batches: to import TLX and to draw the seed texts takes it as long as a thousand inputs.
     """
 
-    def __init__(self, program: str, findings: _Findings, errors: IO[bytes], deadline: float) -> None:
-        self._program = program
+    def __init__(self, arguments: list[str], findings: _Findings, errors: IO[bytes], deadline: float) -> None:
+        self._arguments = arguments
         self._findings = findings
         self._errors = errors
         self._deadline = deadline
@@ -458,7 +473,7 @@ class _Worker:
         self._errors.seek(0)
         self._errors.truncate()
         return subprocess.Popen(
-            [sys.executable, "-m", "tlx.fuzz.mutation_worker", self._program],
+            [sys.executable, "-m", "tlx.fuzz.mutation_worker", *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -1,8 +1,9 @@
 """Runs the `tlx` commands on corrupted texts, bitcode, models and settings, in a separate process.
 
-    python -m tlx.fuzz.mutation_worker MODULE:COMMAND
+    python -m tlx.fuzz.mutation_worker MODULE:COMMAND KIND
 
 MODULE:COMMAND is the `tlx` command as a click object; `tlx fuzz` passes its name, since nothing imports the commands.
+KIND is the kind of the inputs, or empty for a mixture.
 Standard input has a line `FIRST LAST` for each batch of seeds. Standard output reports the seed of each input before
 it is tried, and a failure if a command neither succeeds nor ends with a clean error:
 
@@ -36,6 +37,7 @@ import click
 
 from tlx.diagnostics import TlxError, UsageError
 from tlx.fuzz.mutation import (
+    KINDS,
     PRODUCT,
     SETTINGS,
     combined_text,
@@ -48,7 +50,6 @@ from tlx.fuzz.mutation import (
 from tlx.fuzz.shrinking import drop_items
 from tlx.ir.parser.module import parse, uses_typed_pointers
 from tlx.llvm.codegen import emit_code
-from tlx.llvm.verification import disassemble
 from tlx.lower.pipeline import raise_front_ends, verify
 from tlx.target.installed import targets
 from tlx.target.instructions.compilers import LAST_WITH_TYPED_POINTERS
@@ -59,12 +60,8 @@ MEMORY: Final = 4 << 30
 """Limit of this process's address space."""
 RESIDENT: Final = 1 << 30
 """Most memory that the process may have used."""
-_SETTINGS: Final = 0.05
-_BITCODE: Final = 0.03
-_MODELS: Final = 0.05
-_LANGUAGES: Final = 0.1
 _WHOLE: Final = 0.04
-"""Share of the inputs that are not damaged: each takes as long as twenty others."""
+"""Share of the programs that are not damaged: each takes as long as twenty others."""
 _COMBINED: Final = 0.15
 _TARGETS: Final = tuple(targets())
 _GRIDS: Final = frozenset(name for name, target in targets().items() if target.grid is not None)
@@ -102,6 +99,7 @@ _TRANSLATING: Final = (
     _QUICK,
 )
 _READING: Final = (_QUICK, ("lower", *_DISCARD), ("verify",), ("translate", *_DISCARD))
+_DECODING: Final = (_QUICK, ("lower", *_DISCARD))
 _NAMES: Final = re.compile(r"[%@][\w.]+|\d+")
 _INTERNAL_ERROR: Final = "bug in TLX"
 _SHRINK_TRIES: Final = 200
@@ -128,7 +126,7 @@ def main() -> None:
         first, last = map(int, line.split())
         for seed in range(first, last):
             _say(at=seed)
-            _try(program, seed)
+            try_input(program, seed, sys.argv[2])
         _say(done=last - first)
 
 
@@ -138,31 +136,20 @@ def load_program(name: str) -> click.Command:
     return getattr(importlib.import_module(module), attribute)
 
 
-def _try(program: click.Command, seed: int) -> None:
-    choose = random.Random(f"damage {seed}")
-    if choose.random() < _BITCODE:
-        data = mutated_bytes(choose, choose.choice(_bitcodes()))
-        failure = failure_of(lambda: run_bitcode(program, data, choose.choice(_TARGETS)))
-        if failure:
-            _say(seed=seed, key=failure[0], message=failure[1], binary=base64.b64encode(data).decode(), suffix=".bc")
-        return
-    if damaged_models() and choose.random() < _MODELS:
-        draw, suffix = choose.choice(damaged_models())
-        data, command = draw(choose), choose.choice(_READING)
-        if failure := failure_of(lambda: run_command(program, data, command, suffix)):
-            binary = base64.b64encode(data).decode()
-            _say(seed=seed, key=failure[0], message=failure[1], binary=binary, suffix=suffix, how=" ".join(command))
-        return
-    trial = _Trial.draw(choose)
+def try_input(program: click.Command, seed: int, kind: str) -> None:
+    """Run a command on the input of a seed, and report a failure."""
+    trial = _Trial.draw(random.Random(f"damage {seed}"), kind)
     before = _most_memory()
     failure = failure_of(lambda: trial.run(program))
     if failure is None and before < RESIDENT <= _most_memory():
         failure = ("MemoryError more than 1 GB", f"{_most_memory() >> 20} MB")
-        _say(seed=seed, key=failure[0], message=failure[1], input=trial.text, how=" ".join(trial.command))
-    elif failure:
-        small = shrink_text(trial.text, failure[0], lambda text: replace(trial, text=text).run(program))
-        how = " ".join(trial.command)
-        _say(seed=seed, key=failure[0], message=failure[1], input=small, how=how, suffix=trial.suffix)
+    elif failure and isinstance(trial.content, str):
+        small = shrink_text(trial.content, failure[0], lambda text: replace(trial, content=text).run(program))
+        trial = replace(trial, content=small)
+    if failure:
+        content = trial.content
+        data = {"input": content} if isinstance(content, str) else {"binary": base64.b64encode(content).decode()}
+        _say(seed=seed, key=failure[0], message=failure[1], how=" ".join(trial.command), suffix=trial.suffix, **data)
 
 
 def _most_memory() -> int:
@@ -175,28 +162,40 @@ class _Trial:
     """An input and the command to run on it.
 
     Attributes:
-        text: The input.
+        content: The input.
         suffix: Suffix of its file.
         command: Arguments of `tlx`, without the file; if the last one is an option that ends with `=`, the file is its
             value, and the input a program that is not damaged.
         is_valid: Whether the input is valid, so that no command may reject it.
     """
 
-    text: str
+    content: str | bytes
     suffix: str
     command: tuple[str, ...]
     is_valid: bool
 
     @classmethod
-    def draw(cls, choose: random.Random) -> _Trial:
-        """Draw an input and a command at random."""
-        if choose.random() < _SETTINGS:
-            option, suffix, text = choose.choice(SETTINGS)
-            target = choose.choice(("avx512", "avx2"))
-            return cls(mutated_text(choose, text), suffix, (*_QUICK, f"--target={target}", option), is_valid=False)
-        if choose.random() < _LANGUAGES:
-            text, suffix = choose.choice([example for example in front_end_examples() if example[1] != ".ll"])
-            return cls(mutated_text(choose, text), suffix, choose.choice(_TRANSLATING), is_valid=False)
+    def draw(cls, choose: random.Random, kind: str) -> _Trial:
+        """Draw an input, of any kind if `kind` is empty, and a command at random."""
+        match kind or choose.choices(list(KINDS), list(KINDS.values()))[0]:
+            case "bitcode":
+                data, command = mutated_bytes(choose, choose.choice(_bitcodes())), choose.choice(_DECODING)
+                return cls(data, ".bc", (*command, f"--target={choose.choice(_TARGETS)}"), is_valid=False)
+            case "models" if damaged_models():
+                draw, suffix = choose.choice(damaged_models())
+                return cls(draw(choose), suffix, choose.choice(_READING), is_valid=False)
+            case "settings":
+                option, suffix, text = choose.choice(SETTINGS)
+                target = choose.choice(("avx512", "avx2"))
+                return cls(mutated_text(choose, text), suffix, (*_QUICK, f"--target={target}", option), is_valid=False)
+            case "languages":
+                text, suffix = choose.choice([example for example in front_end_examples() if example[1] != ".ll"])
+                return cls(mutated_text(choose, text), suffix, choose.choice(_TRANSLATING), is_valid=False)
+            case _:
+                return cls._draw_program(choose)
+
+    @classmethod
+    def _draw_program(cls, choose: random.Random) -> _Trial:
         whole = choose.random() < _WHOLE
         text = (
             combined_text(choose)
@@ -216,7 +215,7 @@ class _Trial:
         Raises:
             UncleanError: Its error is a bug in TLX, has no location, or is reported for a valid program.
         """
-        output = run_command(program, self.text, self.command, self.suffix)
+        output = run_command(program, self.content, self.command, self.suffix)
         if self.is_valid and "error: " in output:
             raise UncleanError(output)
 
@@ -277,17 +276,6 @@ def _nesting_depth(text: str) -> int:
         elif character in ">}])":
             depth = max(0, depth - 1)
     return deepest
-
-
-def run_bitcode(program: click.Command, data: bytes, target: str) -> None:
-    """Disassemble bitcode, verify it and lower it."""
-    try:
-        text = disassemble(data, "damaged.bc").decode(errors="replace")
-    except TlxError as error:
-        error.render()
-        return
-    run_command(program, text, ("verify",))
-    run_command(program, text, ("lower", *_DISCARD, f"--target={target}"))
 
 
 @cache

@@ -157,6 +157,13 @@ def _relation(name: str) -> Callable[[Value, Operand], Value]:
     return operate
 
 
+def _numbers(numbers: tuple[int | Sequence[int], ...]) -> Sequence[int]:
+    """Numbers that a method takes one by one, or as one sequence."""
+    if len(numbers) == 1 and isinstance(numbers[0], Sequence):
+        return numbers[0]
+    return cast("tuple[int, ...]", numbers)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A tensor of a graph.
@@ -222,13 +229,13 @@ class Value:
         """The dimensions in reverse order."""
         return self.graph.transpose(self)
 
-    def reshape(self, *shape: int) -> Value:
-        """The same elements in row-major order; one extent may be -1."""
-        return self.graph.reshape(self, shape)
+    def reshape(self, *shape: int | Sequence[int]) -> Value:
+        """The same elements in row-major order; one extent may be -1. As in numpy, the shape may be one tuple."""
+        return self.graph.reshape(self, _numbers(shape))
 
-    def transpose(self, *dimensions: int) -> Value:
-        """Dimension `k` of the result is `dimensions[k]`."""
-        return self.graph.transpose(self, dimensions or None)
+    def transpose(self, *dimensions: int | Sequence[int]) -> Value:
+        """Dimension `k` of the result is `dimensions[k]`; they may be one tuple."""
+        return self.graph.transpose(self, _numbers(dimensions) or None)
 
     def astype(self, dtype: str | type | DType) -> Value:
         """The elements converted to another type."""

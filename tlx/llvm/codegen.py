@@ -59,8 +59,9 @@ def check_subtarget(
         )
         raise UsageError(f"unknown processor '{cpu}'{_on(triple)}{hint}")
     if unknown["features"]:
-        names = ", ".join(feature[1:] for feature in unknown["features"][:3])
-        raise UsageError(f"target {target} needs features that triple '{triple}' does not have: {names}")
+        names = [feature[1:] for feature in unknown["features"]]
+        message = f"target {target} needs features that triple '{triple}' does not have: {', '.join(names[:3])}"
+        raise UsageError(f"{message}{_near(names[0], _known(triple)[1]) if len(names) == 1 else ''}")
 
 
 @cache

@@ -47,6 +47,13 @@ def architecture(triple: str) -> str:
     return _SPELLINGS.get(name, name)
 
 
+def may_be_linux(triple: str) -> bool:
+    """Whether programs for a triple may run on Linux: it names Linux, or no system; empty is this machine's."""
+    parts = normalized(triple).split("-")
+    system = _SYSTEM.fullmatch(parts[2]) if len(parts) > 2 else None
+    return system is None or system[1] == "linux"
+
+
 def is_big_endian(triple: str) -> bool:
     """Whether the machines of a triple keep the most significant byte of a word first."""
     name = architecture(triple)

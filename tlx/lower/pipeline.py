@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import importlib
 import pkgutil
+import traceback
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
-from typing import TYPE_CHECKING, Final, cast
+from types import ModuleType, NoneType
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.diagnostics import LoweringError, Source, Span, TlxError, TlxWarning, UsageError, warn
 from tlx.intrinsics.small_floats import MARKER
@@ -26,11 +27,13 @@ from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d import to_2d
 from tlx.lower.to_tiles import to_tiles
-from tlx.target.discovery import FRONT_END_GROUP, load_entry_point, provided_entry_points
+from tlx.target.discovery import FRONT_END_GROUP, load_entry_point, named_entry_point, provided_entry_points
 from tlx.target.instructions.compilers import LAST_WITH_TYPED_POINTERS, OLDEST_LLVM
 from tlx.target.lookup import added_features, find_target, resolve_target
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from tlx.ir.module import Module
     from tlx.llvm.verification import DeferredVerification
     from tlx.target.target import Target
@@ -308,8 +311,44 @@ def raised(module: Module) -> Module:
     """The module with the calls of front ends' placeholder functions turned into tensor operations."""
     for front_end in front_ends():
         if _concerns(front_end, module.source.text):
-            module = cast("Module | None", front_end.RAISE(module)) or module
+            module = call_front_end(front_end, "RAISE", module) or module
     return module
+
+
+def call_front_end(front_end: ModuleType, function: str, *arguments: object) -> Any:
+    """Call `RAISE`, `TRANSLATE` or `READ` of a front end.
+
+    Raises:
+        UsageError: The front end is another package's, and raises an exception that is no `TlxError`, or returns
+            neither a module nor its text.
+        TlxError: The front end rejects the input.
+    """
+    from tlx.ir.module import Module
+
+    entry = next((e for e in provided_entry_points(FRONT_END_GROUP) if e.load() is front_end), None)
+    if entry is None:
+        return getattr(front_end, function)(*arguments)
+    expected = (Module, NoneType) if function == "RAISE" else (Module, str)
+    try:
+        result = getattr(front_end, function)(*arguments)
+    except (TlxError, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        text = " ".join(str(error).split())
+        reason = f"raises {type(error).__name__}: {text} ({frame.filename}:{frame.lineno})"
+        raise _front_end_error(entry, function, reason) from error
+    if not isinstance(result, expected):
+        names = " or ".join("None" if type_ is NoneType else type_.__name__ for type_ in expected)
+        raise _front_end_error(entry, function, f"returns {type(result).__name__}, not {names}")
+    return result
+
+
+def _front_end_error(entry: EntryPoint, function: str, reason: str) -> UsageError:
+    where = named_entry_point(entry, "front end")
+    return UsageError(
+        f"{where}: {function} {reason}; this is a bug in the package, not in TLX: report it to its authors"
+    )
 
 
 def _concerns(front_end: ModuleType, text: str) -> bool:

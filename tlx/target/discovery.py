@@ -95,10 +95,15 @@ def load_entry_point(entry: EntryPoint, what: str) -> Any:
     try:
         return entry.load()
     except Exception as error:
-        package = f" of package {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
-        message = f"{what} '{entry.name}'{package} cannot be loaded: {error}"
+        message = f"{named_entry_point(entry, what)} cannot be loaded: {error}"
         remedy = "update or uninstall the package; CHANGELOG.md lists names of TLX that have changed"
         raise UsageError(f"{message}; {remedy}") from error
+
+
+def named_entry_point(entry: EntryPoint, what: str) -> str:
+    """An entry point in messages: `target 'sse' of package tlx-sse 1.0`."""
+    package = f" of package {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
+    return f"{what} '{entry.name}'{package}"
 
 
 def _may_have_entry_points(group: str) -> bool:

@@ -42,6 +42,11 @@ def _targets_of_packages() -> list[Target]:
     return [target for target in loaded if isinstance(target, Target)]
 
 
+def names_of_packages() -> frozenset[str]:
+    """Names of the targets that other packages provide."""
+    return frozenset(name for target in _targets_of_packages() for name in _by_name(target))
+
+
 def matrix_emulations() -> list[MatrixEmulation]:
     """How LLVM emulates the matrix units of all targets."""
     units = (target.matrix for target in targets().values() if target.matrix is not None)

@@ -20,7 +20,7 @@ from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.target.discovery import target_modules
-from tlx.target.installed import targets, targets_of_module
+from tlx.target.installed import names_of_packages, targets, targets_of_module
 from tlx.target.target import Target
 
 _ANY_PROCESSOR: Final = "generic"
@@ -120,6 +120,7 @@ def resolve_target(
         message = f"target {resolved.name} is for {' and '.join(resolved.triples)}, not for triple '{triple}'"
         raise UsageError(f"{message}; targets for it: {others}")
     resolved = resolved.for_triple(triple)
+    _check_detection(resolved, triple)
     if cpu:
         resolved = resolved.on_cpu(cpu)
     if features:
@@ -132,6 +133,20 @@ def resolve_target(
         which = f"{resolved.name}{', native on this machine' if target == 'native' else ''}"
         resolved = _for_processor(resolved, which, cpu, requested, triple)
     return resolved.with_vector_bits(vector_bits) if vector_bits else resolved
+
+
+def _check_detection(target: Target, triple: str) -> None:
+    """Check that a program for a triple can detect the versions of a target, but the weakest one.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    from tlx.llvm.triples import may_be_linux
+
+    asking = next((version for version in target.versions[1:] if version.detection.on_linux_only), None)
+    if asking is not None and not may_be_linux(triple):
+        message = f"target '{asking.name}' cannot be one of several for '{triple}'"
+        raise UsageError(f"{message}: only on Linux, a program can find out whether its machine supports it")
 
 
 def foreign_triple(target: Target | str) -> str:
@@ -222,10 +237,15 @@ def _targets_for(cpu: str, triple: str) -> list[str]:
 
 
 def _check_feature_names(target: Target, requested: Sequence[str], cpu: str, triple: str) -> None:
-    """Have LLVM check the names of features and processor, and a triple of another architecture."""
-    if not requested and not cpu and triple.partition("-")[0] in ("", platform.machine()):
+    """Have LLVM check the names of features and processor, a triple of another architecture, and packages' targets."""
+    versions = target.versions or (target,)
+    is_provided = any(version.name.split(".")[0] in names_of_packages() for version in versions)
+    if not requested and not cpu and not is_provided and triple.partition("-")[0] in ("", platform.machine()):
         return
     from tlx.llvm.codegen import check_subtarget
+    from tlx.llvm.triples import native_triple
 
-    features = dict.fromkeys(f for version in target.versions or (target,) for f in version.features)
+    triple = triple or (native_triple() if is_provided else "")
+
+    features = dict.fromkeys(f for version in versions for f in version.features)
     check_subtarget(triple, target.name, tuple(features), cpu, requested)

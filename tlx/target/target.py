@@ -61,6 +61,7 @@ class Detection:
         emit: Emits the code that finds the strongest of some targets, numbered from 1, that the machine supports:
             (builder, targets, request_permission) -> number; `request_permission` as for `Target.finish`. None if a
             program cannot find out.
+        on_linux_only: Whether that code asks Linux.
     """
 
     linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -68,6 +69,7 @@ class Detection:
     features_in_cpuinfo: Callable[[str], frozenset[str]] | None = None
     find_features: Callable[[], frozenset[str]] | None = None
     emit: Detector | None = None
+    on_linux_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@
     ger       C    := alpha a b^T         + beta C        R C -> RxC
     hadamard  C    := alpha A B           + beta C        entry by entry
 
-A static extent matches the same static extent, `?` matches `?`.
+A static extent matches the same static extent, `?` matches `?`. An input may also be the output only if each entry of
+the output depends on no other entry of that input; running sums are an exception, as they overwrite what they have
+read.
 
 `Blas.indices` gives the index that each mode of an operand has: an index of the output, or `K`, which is summed.
 Checker and emitter derive shapes and loops from it: the modes of `gemm` are A(0, K), with .t A(K, 0), B(K, 1) and C(0,
@@ -181,6 +183,7 @@ def check_axpby(context: FunctionCheck, node: Axpby) -> None:
     _check_scalars(context, node, node.b, a, b)
     if _has_order(context, node, node.b, b, 0, 1, 2) and a and b:
         _check_shapes(context, node, f"op({node.a})", _transposed(a, node.transpose), node.b, b.shape, node.a)
+        _check_in_place(context, node, a=a, b=b)
 
 
 def check_cumsum(context: FunctionCheck, node: Cumsum) -> None:
@@ -220,6 +223,7 @@ def check_product(context: FunctionCheck, node: Gemm | Gemv | Ger) -> None:
         if _has_order(context, node, getattr(node, field), type_, len(indices)) and type_
     }
     _check_extents(context, node, fitting)
+    _check_in_place(context, node, **fitting)
 
 
 def _check_extents(context: FunctionCheck, node: Blas, operands: dict[str, MemrefType]) -> None:
@@ -228,6 +232,20 @@ def _check_extents(context: FunctionCheck, node: Blas, operands: dict[str, Memre
         sides = [side for field, type_ in operands.items() for side in _sides(node, field, type_, index)]
         if len(sides) == 2:
             context.check_equal_extents(node, sides[0], sides[1], "the inner extents" if index == K else "the extents")
+
+
+def _check_in_place(context: FunctionCheck, node: Blas, **operands: MemrefType) -> None:
+    """No input with other indices than the output is the output as well."""
+    output = entry_of(type(node)).writes
+    if output not in operands:
+        return
+    name: Name = getattr(node, output)
+    indices = node.indices(output, operands[output].order)
+    for field, type_ in operands.items():
+        if getattr(node, field) == name and node.indices(field, type_.order) != indices:
+            message = f"the output {name} is an input, of which other entries are read: write to another memref"
+            context.report_operand(node, name, message)
+            return
 
 
 def _sides(node: Blas, field: str, type_: MemrefType, index: int) -> Iterator[ExtentOperand]:

@@ -155,6 +155,8 @@ VIEWS: list[tuple[tuple[int, ...], Callable[[Any], Any]]] = [
     ((4, 6), lambda x: x.T),
     ((2, 3, 4), lambda x: x.transpose(1, 2, 0)),
     ((2, 3, 4), lambda x: x.transpose(2, 0, 1).reshape(8, 3)),
+    ((2, 3, 4), lambda x: x.transpose((2, 0, 1)).reshape((8, -1))),
+    ((2, 3), lambda x: x.reshape([6]).reshape((-1,))),
     ((4, 6), lambda x: x[1:3, 2:]),
     ((4, 6), lambda x: x[:, ::2]),
     ((4, 7), lambda x: x[::2, 1::3]),

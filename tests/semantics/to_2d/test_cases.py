@@ -244,3 +244,23 @@ define void @f(ptr noalias %a, ptr noalias %c) {
 """
     lowered = lower_text(text, target="generic")
     assert "<6400 x float>" not in lowered
+
+
+TWO_TYPES = f"""
+define void @f(ptr noalias %x, ptr noalias %c, ptr noalias %d) {{
+  %v = load <4096 x float>, ptr %x, align 4
+  %e = fadd <4096 x float> %v, %v
+  %t = call token @llvm.tensor.typeinfo(<4096 x float> %e, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> <i32 0, i32 8>)
+  %u = call token @llvm.tensor.typeinfo(<4096 x float> %e, <2 x i32> <i32 128, i32 32>, <2 x i32> <i32 1, i32 0>,
+    {DENSE})
+  call void @llvm.tensor.store(ptr %c, token %t, {DENSE})
+  call void @llvm.tensor.store(ptr %d, token %u, {DENSE})
+  ret void
+}}
+"""
+
+
+def test_a_vector_may_be_tensors_of_two_types() -> None:
+    """Elements that one of them calls padding are data of the other."""
+    same(TWO_TYPES, numbers(64, 64), numbers(64, 64), numbers(128, 32))

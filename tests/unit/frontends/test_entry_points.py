@@ -25,7 +25,7 @@ SUFFIXES = (".number",)
 OPENINGS = ("number",)
 
 def TRANSLATE(text, filename, threads, std):
-    return f"define i32 @f() {{\\n  ret i32 {text.split()[-1]}\\n}}\\n"
+    return f"define i32 @f() {{\\n  ret i32 {int(text.split()[-1])}\\n}}\\n"
 """
 RAISING: Final = """
 from tlx.ir.parser.module import parse
@@ -97,6 +97,36 @@ def test_a_wrong_front_end_is_an_error(package: Path, text: str, said: str) -> N
     (package / "outside_number.py").write_text(text)
     with pytest.raises(UsageError, match=said):
         front_ends()
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("x", "raises ValueError: invalid literal for int() with base 10: 'x' ({package}/outside_number.py:9)"),
+        ("nothing", "returns NoneType, not Module or str"),
+    ],
+)
+def test_an_exception_in_a_translation_is_the_packages_fault(package: Path, word: str, said: str) -> None:
+    text = "return None if 'nothing' in text else " + NUMBER.partition("return ")[2]
+    (package / "outside_number.py").write_text(NUMBER.replace(NUMBER[NUMBER.index("return ") :], text))
+    (path := package / "seven.number").write_text(f"number {word}\n")
+    expected = f"front end 'number' of package outside 1.0: TRANSLATE {said.format(package=package)}"
+    remedy = "this is a bug in the package, not in TLX: report it to its authors"
+    assert printed(package, "tlx-lower", str(path)) == f"tlx-lower: error: {expected}; {remedy}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise KeyError('x')", r"raises KeyError: 'x' \(.*/outside_raising.py:7\)"),
+        ("return str(module)", "returns str, not Module or None"),
+    ],
+)
+def test_an_exception_in_raising_is_the_packages_fault(package: Path, body: str, said: str) -> None:
+    (package / "outside_raising.py").write_text(RAISING.partition("    return")[0] + f"    {body}\n")
+    text = "declare i32 @answer()\n\ndefine i32 @f() {\n  %x = call i32 @answer()\n  ret i32 %x\n}\n"
+    with pytest.raises(UsageError, match=f"front end 'raising' of package outside 1.0: RAISE {said}; this is a bug in"):
+        lower_text(text, target="generic")
 
 
 def test_a_change_of_the_front_end_changes_the_key_of_the_cache(package: Path) -> None:

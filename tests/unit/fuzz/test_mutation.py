@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 from tlx.cli.group import group
 from tlx.diagnostics import VerifyError
 from tlx.fuzz import mutation_worker
 from tlx.fuzz.mutation import (
+    KINDS,
     SETTINGS,
     combined_text,
     damaged_models,
@@ -23,7 +25,7 @@ from tlx.fuzz.mutation import (
     mutated_text,
     seed_texts,
 )
-from tlx.fuzz.mutation_worker import HangError, failure_of, run_bitcode, run_command, shrink_text
+from tlx.fuzz.mutation_worker import HangError, failure_of, run_command, shrink_text, try_input
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
 from tlx.lower import pipeline
@@ -42,6 +44,39 @@ def test_some_corrupted_inputs(tmp_path: Path) -> None:
     assert lines[-1] == f"{log}: any: 600 malformed inputs: 600 passed, 0 refused, 0 failed; seeds 0-599"
     fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append, resume=log)
     assert lines[2].startswith("0 corrupted inputs")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_of_one_kind(kind: str, tmp_path: Path) -> None:
+    lines: list[str] = []
+    log = tmp_path / "log"
+    right = fuzz_malformed("tlx.cli.group:group", 0, 40, 1, tmp_path, None, lines.append, resume=log, kind=kind)
+    assert right, "\n".join(lines)
+    expected = f"any: 40 malformed inputs: 40 passed, 0 refused, 0 failed; seeds 0-39; --profile={kind}"
+    assert lines == [lines[0], f"{log}: {expected}"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_inputs_is_what_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the inputs themselves are intact: the suffix of each file is recorded."""
+    suffixes: set[str] = set()
+
+    def record(arguments: list[str], **_: object) -> None:
+        suffixes.update(Path(argument.rpartition("=")[2]).suffix for argument in arguments)
+
+    command = click.Command("tlx")
+    monkeypatch.setattr(command, "main", record)
+    for seed in range(60):
+        try_input(command, seed, kind)
+    languages = {suffix for _, suffix in front_end_examples()} - {".ll"}
+    expected = {
+        "programs": {".ll"},
+        "languages": languages,
+        "models": {suffix for _, suffix in damaged_models()},
+        "settings": {".ll", ".toml", ".json"},
+        "bitcode": {".bc"},
+    }
+    assert suffixes - {""} == expected[kind]
 
 
 def test_the_time_ends_a_campaign_at_once(tmp_path: Path) -> None:
@@ -71,7 +106,7 @@ def test_examples_of_every_front_end_are_mutated() -> None:
     markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
     texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
     assert all(any(marker in text for text in texts) for marker in markers)
-    assert ".onnx" in {suffix for _, suffix in damaged_models()}
+    assert {".onnx", ".mlirbc"} <= {suffix for _, suffix in damaged_models()}
     languages = [set(front_end.SUFFIXES) for front_end in front_ends() if hasattr(front_end, "TRANSLATE")]
     assert languages
     assert all(suffixes & {suffix for _, suffix in front_end_examples()} for suffixes in languages)
@@ -101,7 +136,7 @@ def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
     for seed in range(60):
         choose = random.Random(seed)
         data = mutated_bytes(choose, choose.choice(bitcodes))
-        assert failure_of(lambda data=data: run_bitcode(group, data, "avx2")) is None
+        assert failure_of(lambda data=data: run_command(group, data, _LOWER, ".bc")) is None
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,17 @@ def test_a_package_cannot_replace_a_target(tmp_path: Path) -> None:
         targets()
 
 
+@pytest.mark.usefixtures("outside")
+@pytest.mark.parametrize("name", ["outside", "outside+avx", "outside,avx2"])
+def test_a_misspelled_feature_of_a_packages_target_is_an_error(tmp_path: Path, name: str) -> None:
+    """LLVM itself ignores features that it does not know."""
+    text = _OUTSIDE.replace("registers=16", 'registers=16, features=("+sse42",)')
+    (tmp_path / "tlx_outside_target.py").write_text(text)
+    message = r"target outside.* needs features that triple '.*' does not have: sse42; did you mean 'sse4\.2'\?"
+    with pytest.raises(UsageError, match=message):
+        lower_text(_PROGRAM, target=name)
+
+
 @pytest.mark.parametrize(("name", "size"), [("sve", 16), ("sve256", 32), ("sme512", 64), ("rvv256", 32)])
 def test_each_length_of_vectors_is_a_target(name: str, size: int) -> None:
     target = find_target(name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tlx.diagnostics import UsageError
-from tlx.target.lookup import find_target, multiversion
+from tlx.target.lookup import find_target, multiversion, resolve_target
 from tlx.target.target import Target
 
 _NAMES = ["avx2", "avx2.avxvnni", "avx512", "avx512.avx512vnni", "avx512.avx512vnni.avx512bf16", "amx"]
@@ -71,3 +71,32 @@ def test_targets_without_detection_cannot_be_combined() -> None:
     with pytest.raises(UsageError, match="target 'other' cannot be one of several: a program cannot detect"):
         multiversion([find_target("avx2"), other])
     assert multiversion([find_target("avx2"), replace(other, vector_bytes=16)]).name == "other,avx2"
+
+
+@pytest.mark.parametrize(
+    ("name", "triple", "asking"),
+    [
+        ("avx2,amx", "x86_64-pc-windows-msvc", "amx"),
+        ("amx,avx512", "x86_64-unknown-freebsd14", "amx"),
+        ("neon,sve", "arm64-apple-macosx14.0.0", "sve"),
+    ],
+)
+def test_versions_that_linux_is_asked_about_are_for_linux(name: str, triple: str, asking: str) -> None:
+    message = f"target '{asking}' cannot be one of several for '{triple}': only on Linux, a program can find out"
+    with pytest.raises(UsageError, match=message):
+        resolve_target(name, triple=triple)
+
+
+@pytest.mark.parametrize(
+    ("name", "triple"),
+    [
+        ("avx2,amx", "x86_64-linux-gnu"),
+        ("avx2,amx", "x86_64-unknown-linux-android"),
+        ("avx2,amx", "x86_64"),
+        ("avx2,avx512", "x86_64-pc-windows-msvc"),
+        ("amx", "x86_64-pc-windows-msvc"),
+        ("neon,sve", "aarch64-unknown-linux-gnu"),
+    ],
+)
+def test_other_versions_are_for_any_system(name: str, triple: str) -> None:
+    assert resolve_target(name, triple=triple).name == name

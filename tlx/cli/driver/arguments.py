@@ -36,7 +36,6 @@ class Role(Enum):
     DATABASE = auto()
     """The file for entries of a compilation database, which the last step writes."""
     LEVEL = auto()
-    LTO = auto()
     MATRIX = auto()
     INSTRUMENT = auto()
     """LLVM instruments the code, which it must do once: after the lowering."""
@@ -127,7 +126,7 @@ RULES: Final[dict[str, CompilerOption]] = {
     **_rules(Role.DATABASE, "-MJ", separate=True, joined=True),
     **_rules(Role.DEPENDENCIES, "-dependency-file", separate=True),
     **_rules(Role.LEVEL, "-O --optimize= --optimize", joined=True),
-    **_rules(Role.LTO, "-flto -flto= -fno-lto", joined=True),
+    **_rules(Role.LAST, "-flto -flto= -fno-lto", joined=True),
     **_rules(Role.MATRIX, "-fenable-matrix"),
     **_rules(Role.INSTRUMENT, "-fcoverage-mapping -ftest-coverage -fprofile-arcs --coverage -coverage"),
     **_rules(

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _OPTION: Final = "--tlx-"
 _CLANG: Final = f"{_OPTION}clang="
 _NATIVE: Final = ("-march=native", "-mcpu=native")
-_NO_LTO: Final = "-fno-lto"
 _UNUSED: Final = "-Qunused-arguments"
 _FRONT_ENDS: Final = "frontends"
 _TEXT: Final = {"encoding": "utf-8", "errors": "surrogateescape"}
@@ -198,10 +197,6 @@ def _lowered_with_names(
     _say(said + "".join(f"{message.render()}\n" for message in outcome.messages).encode())
     if outcome.failed:
         return 1, "", []
-    lto = next((a.words[0] for a in reversed(source.arguments) if a.role is Role.LTO), _NO_LTO)
-    if lto != _NO_LTO:
-        what = f"{lto} leaves code to the linker, but the tensors of {source.argument.value} are compiled now"
-        return _fail(name, f"{what}: compile this file with {_NO_LTO}; it links with files that have {lto}"), "", []
     if settings.save_remarks:
         write_remarks(source.remarks_file(), outcome.remarks)
     lowered.write_text(outcome.text or "", **_TEXT)

@@ -82,4 +82,4 @@ def _check(tensors: FunctionTensors) -> None:
     for op in tensors.dynamic.ops:
         if op.pointer is None and op.intrinsic.name not in RULES:
             message = f"{op.intrinsic.full_name} of extents known only at run time is not lowered yet"
-            raise LoweringError(message, op.instruction.span)
+            raise LoweringError(f"{message}: make them constants, in a function for each size", op.instruction.span)

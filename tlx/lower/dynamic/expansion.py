@@ -55,6 +55,7 @@ from tlx.lower.memory.views import Storage
 from tlx.lower.operations import ElementwiseOp
 
 _ZERO: Final = i64(0)
+_BITS: Final = "tensors of i1 are not lowered yet where an extent is known only at run time: use i8, a byte an element"
 
 
 @dataclass(eq=False)
@@ -110,7 +111,7 @@ class ExpansionContext:
     def view_of(self, token: DynamicTensor) -> DynamicView:
         """The view of the tensor that a token makes, whose extents are checked here."""
         if token.element == I1:
-            raise LoweringError("tensors of i1 are not lowered yet", token.definition.span)
+            raise LoweringError(_BITS, token.definition.span)
         shape, padding = self.entries.of(token.shape), self.entries.of(token.padding)
         for size, pad in zip(shape, padding, strict=True):
             self.checks.compare("sge", size, i64(1))
@@ -488,7 +489,7 @@ class FunctionExpansion:
         assert isinstance(tensor, DynamicTensor)
         assert store.pointer is not None
         if tensor.element == I1:
-            raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
+            raise LoweringError(_BITS, tensor.definition.span)
         e = self.context
         shape = e.entries.of(tensor.shape)
         for size in shape:

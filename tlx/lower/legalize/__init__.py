@@ -22,7 +22,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, UnparsedText
 from tlx.ir.parser.module import has_tensors
-from tlx.llvm.triples import has_bfloat, triple_of
+from tlx.llvm.triples import has_bfloat, may_be_linux, triple_of
 from tlx.lower.context import (
     FEATURES_ATTRIBUTE,
     LoweringContext,
@@ -75,10 +75,10 @@ def legalize(module: Module, context: LoweringContext) -> Module:
     replace_operations(module, own, context.target)
     leave_out_vectors(module, own, context.target)
     split_widened(module, context.target)
-    _finish(module, context)
+    triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)
+    _finish(module, context, triple)
     if context.target.grid is not None:
         module = with_library(module, context.target)
-    triple = context.options.triple or triple_of(module.source.text) or foreign_triple(context.target)
     return module if has_bfloat(triple) else without_bfloat(module, context.target)
 
 
@@ -107,13 +107,16 @@ def _legalize_kernel(module: Module, function: Function, context: LoweringContex
     return LegalizedKernel(function, shapes, has_mode=bool(mode))
 
 
-def _finish(module: Module, context: LoweringContext) -> None:
-    """Run the target's final step; with several versions, permission is requested when the first kernel runs."""
+def _finish(module: Module, context: LoweringContext, triple: str) -> None:
+    """Run the target's final step; with several versions, permission is requested when the first kernel runs.
+
+    Only Linux is asked for permission: the same system call means something else on other systems.
+    """
     target = context.target
     for version in target.versions or (target,):
         if version.finish is not None:
-            request_permission = context.options.request_permission and not target.versions
-            version.finish(module, emulate_matrix=context.options.emulate_matrix, request_permission=request_permission)
+            asks = context.options.request_permission and not target.versions and may_be_linux(triple)
+            version.finish(module, emulate_matrix=context.options.emulate_matrix, request_permission=asks)
 
 
 def _add_target_features(module: Module, target: Target) -> None:

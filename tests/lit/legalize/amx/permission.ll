@@ -1,7 +1,11 @@
 ; A module with tile code requests permission from Linux before `main`: arch_prctl(ARCH_REQ_XCOMP_PERM, 18), system call 158.
+; No other system is asked.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --check-prefix=NONE --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --mtriple=x86_64-pc-windows-msvc | FileCheck %s --check-prefix=NONE --implicit-check-not=llvm.tensor.
+; RUN: sed '1s/.*/target triple = "x86_64-apple-macosx13.0"/; /^;/d' %s | tlx-lower - -o - --target=amx | FileCheck %s --check-prefix=NONE --implicit-check-not=llvm.tensor.
+; RUN: sed '1s/.*/target triple = "x86_64-linux-gnu"/; /^;/d' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define internal void @tlx.amx.permission() nounwind {
 ; CHECK-NEXT: entry:

@@ -177,7 +177,8 @@ def nothing(*shape: int, dtype: str = "f4") -> Array:
         ("Einsum", (nothing(3, 0), nothing(0, 4)), {"equation": "ij,jk->ik"}, nothing(3, 4)),
         ("MatMulInteger", (nothing(3, 0, dtype="u1"), nothing(0, 4, dtype="u1")), {}, nothing(3, 4, dtype="i4")),
         ("Conv", (nothing(0, 3, 8, 8), np.ones((4, 3, 3, 3), "f4")), {}, nothing(0, 4, 6, 6)),
-        ("ReduceMean", (nothing(0, 3),), {"axes": [0], "keepdims": 0}, np.full(3, np.nan, "f4")),
+        ("ReduceMean", (nothing(0, 3),), {"axes": [0], "keepdims": 0}, np.zeros(3, "f4")),
+        ("ReduceMean", (np.zeros((0, 3), "i4"),), {"axes": [0], "keepdims": 0}, np.zeros(3, "i4")),
         ("ArgMax", (nothing(0, 3),), {"axis": 1}, nothing(0, 1, dtype="i8")),
         ("ArgMin", (nothing(3, 0),), {"axis": 0, "select_last_index": 1}, nothing(1, 0, dtype="i8")),
     ],
@@ -189,6 +190,30 @@ def test_tensors_without_elements(
     (result,) = InferenceSession(model(operator, feeds, 17, **attributes)).run(None, feeds)
     assert result.dtype == wanted.dtype
     np.testing.assert_array_equal(result, wanted, strict=True)
+
+
+@pytest.mark.parametrize("index", [-7, 6, 10**12])
+@pytest.mark.parametrize(
+    ("operator", "shape", "wanted"),
+    [
+        ("Gather", (1,), None),
+        ("GatherElements", (1,), None),
+        ("GatherND", (1, 1), None),
+        ("ScatterElements", (1,), [1, 2, 3]),
+        ("ScatterND", (1, 1), [1, 2, 3]),
+        ("MaxUnpool", (1, 1, 1), [0, 0]),
+    ],
+)
+def test_indices_out_of_range(operator: str, shape: tuple[int, ...], wanted: list[int] | None, index: int) -> None:
+    """An error in onnxruntime; here reads are of the nearest element, and updates are left out."""
+    feeds = {"x": np.array([1, 2, 3], "f4"), "i": np.full(shape, index)}
+    attributes: dict[str, Any] = {}
+    if operator == "MaxUnpool":
+        feeds["x"], attributes = np.full(shape, 5, "f4"), {"kernel_shape": [2], "strides": [2]}
+    elif operator.startswith("Scatter"):
+        feeds["u"] = np.full(1, 9, "f4")
+    (result,) = InferenceSession(model(operator, feeds, 17, **attributes)).run(None, feeds)
+    assert result.flatten().tolist() == (wanted or [1 if index < 0 else 3])
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -287,6 +312,26 @@ def test_sequences() -> None:
         InferenceSession(graph([nodes[0], helper.make_node("Relu", ["s"], ["y"])], {"x": x}, ["y"], 17, constants))
     with pytest.raises(tlx.TlxError, match="output 's' is a sequence, which is not supported"):
         InferenceSession(graph(nodes[:1], {"x": x}, ["s"], 17, constants))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "node", "message"),
+    [
+        (onnx.TensorProto.STRING, [2], "x", r"input 'x' has type tensor\(string\), which is not supported"),
+        (onnx.TensorProto.FLOAT, [1 << 20, 1 << 20], "x", "input 'x' has shape .*: at most 2.31 elements"),
+        (onnx.TensorProto.FLOAT, [2], "w", "all outputs of the model are constants: there is nothing to translate"),
+    ],
+)
+def test_errors_about_inputs_name_the_file(
+    tmp_path: Path, kind: int, shape: list[int], node: str, message: str
+) -> None:
+    proto = onnx.ModelProto.FromString(
+        graph([helper.make_node("Identity", [node], ["y"])], {"x": W}, ["y"], 17, {"w": W})
+    )
+    proto.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", kind, shape))
+    (path := tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(tlx.TlxError, match=f"model.onnx: error: {message}"):
+        tlx.onnx.lower(path)
 
 
 def external(folder: Path, location: str) -> Path:

@@ -45,7 +45,7 @@ def test_c_is_cxx_for_the_cxx_driver() -> None:
     [
         ("-O2", "-O", Role.LEVEL),
         ("-ObjC", "-ObjC", Role.NO_CODE),
-        ("-flto=thin", "-flto=", Role.LTO),
+        ("-flto=thin", "-flto=", Role.LAST),
         ("-Wp,-MD,a.d", "-Wp,-MD,", Role.DEPENDENCIES),
         ("-print-file-name=x", "-print-", Role.NO_CODE),
         ("-fsanitize=address", "-fsanitize=", Role.INSTRUMENT),

@@ -28,8 +28,8 @@ WRONG: Final = """func @wrong(%a: f32, %A: memref<f32x4>) {
     store %b, %A[%a]
 }
 """
-V1: Final = """func @v1(%A: memref<f32x4x4>) {
-    gemm.n.t 1.0, %A, %A, 0.0, %A : f32, memref<f32x4x4>, memref<f32x4x4>, f32, memref<f32x4x4>
+V1: Final = """func @v1(%A: memref<f32x4x4>, %B: memref<f32x4x4>) {
+    gemm.n.t 1.0, %A, %A, 0.0, %B : f32, memref<f32x4x4>, memref<f32x4x4>, f32, memref<f32x4x4>
 }
 """
 

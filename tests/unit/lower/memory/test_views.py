@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
-from tlx.lower.memory.views import reshaped_strides
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.types import FLOAT
+from tlx.lower.memory.views import pitches_of, reshaped_strides
 
 
 @pytest.mark.parametrize(
@@ -36,3 +40,24 @@ def test_strides(
 def _offsets(sizes: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     indices = np.indices(sizes).reshape(len(sizes), -1)
     return np.tensordot(np.array(steps), indices, 1)
+
+
+@pytest.mark.parametrize("shape", [*product((1, 2, 3), repeat=3)], ids=str)
+def test_a_load_with_pitches_reads_what_strides_say(shape: tuple[int, int, int]) -> None:
+    """The stride of a dimension of extent 1 means nothing: here, it is 99."""
+    type_ = TensorType.dense(FLOAT, shape)
+    for extra in product((0, 1, 2), repeat=2):
+        pitches = (0, shape[1] + extra[0], shape[2] + extra[1])
+        strides = [99 if extent == 1 else stride for extent, stride in zip(shape, type_.strides(pitches), strict=True)]
+        found = pitches_of(shape, strides)
+        assert found is not None
+        actual = type_.strides([n or e for n, e in zip(found, shape, strict=True)])
+        assert np.array_equal(_offsets(shape, actual), _offsets(shape, tuple(strides)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((3, 2), (4, 2)), ((3, 4), (3, 1)), ((2, 3, 4), (14, 4, 1)), ((2, 3, 4), (8, 4, 1))]
+)
+def test_no_load_has_these_strides(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """The elements of a row are apart, rows or matrices overlap, or a matrix does not consist of whole rows."""
+    assert pitches_of(shape, strides) is None

@@ -91,7 +91,7 @@ axpby %one, %A, %b, %t
         ("%v = subview %t[0:8,2:4] : memref<f32x8x4,local>  hadamard %one, %A, %A, %zero, %t", True),
         ("%v = subview %t[0:8,2] : memref<f32x8,local>  sum %one, %A, %zero, %v", True),
         ("%s = size %t[0] : index  gemm %one, %A, %A, %zero, %t", True),
-        ("gemm %one, %A, %t, %zero, %t", False),
+        ("%v = subview %t[0:8,0:8] : memref<f32x8x8,local>  gemm %one, %A, %v, %zero, %t", False),
         ("gemm %one, %A, %A, %one, %t", False),
         ("store %one, %t[%0,%0]  gemm %one, %A, %A, %zero, %t", False),
         ("%v = subview %t[0:8,2:4] : memref<f32x8x4,local>  store %one, %v[%0,%0]  gemm %one, %A, %A, %zero, %t",

@@ -28,8 +28,10 @@ from tlx.frontends.tensor_language.types import F32, MemrefType, ScalarType
 MATRIX: Final = "coopmatrix<f32x16x16,matrix_acc>"
 TYPES: Final[dict[str, Any]] = {
     "A": "memref<f32x16x16>",
+    "B": "memref<f32x16x16>",
     "I": "memref<i32x4>",
     "x": "memref<f32x16>",
+    "y": "memref<f32x16>",
     "G": "group<memref<f32x16>x3>",
     "f": "f32",
     "i": "i32",
@@ -107,7 +109,7 @@ def product(k: Any) -> tuple[Any, ...]:
 
 
 def wide(k: Any) -> tuple[Any, ...]:
-    return 1.0, k.A, k.A, 0.0, k.A
+    return 1.0, k.A, k.A, 0.0, k.B
 
 
 ATOMIC: Final = {"scope": "device", "semantics": "acquire_release"}
@@ -128,11 +130,11 @@ CALLS: Final[dict[str, Call]] = {
     "constant": Call(lambda _: (1.0, "f32")),
     "alloca": Call(lambda _: ("memref<f32x4,local>",), named={"alignment": 64}),
     "lifetime_stop": Call(lambda k: (k.alloca("memref<f32x4,local>"),)),
-    "axpby": Call(lambda k: (1.0, k.A, 0.0, k.A), named={"transpose": "n", "atomic": False}),
+    "axpby": Call(lambda k: (1.0, k.A, 0.0, k.B), named={"transpose": "n", "atomic": False}),
     "cumsum": Call(lambda k: (1.0, k.A, 1, 0.0, k.A), named={"atomic": False}),
     "sum": Call(lambda k: (1.0, k.A, 1.0, k.x), named={"transpose": "n", "atomic": True}),
     "gemm": Call(wide, named={"transpose_a": "n", "transpose_b": "t", "atomic": False}),
-    "gemv": Call(lambda k: (1.0, k.A, k.x, 0.0, k.x), named={"transpose": "n", "atomic": False}),
+    "gemv": Call(lambda k: (1.0, k.A, k.x, 0.0, k.y), named={"transpose": "n", "atomic": False}),
     "ger": Call(lambda k: (1.0, k.x, k.x, 0.0, k.A), named={"atomic": True}),
     "hadamard": Call(wide, named={"atomic": False}),
     "parallel": Call(nothing),

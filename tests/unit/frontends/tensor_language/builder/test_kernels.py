@@ -66,7 +66,7 @@ def write_blas(k: tl.Kernel) -> None:
     k.axpby(k.f, k.A, 0.0, k.B, transpose="t")
     k.cumsum(1.0, k.A, 1, 0.0, k.B)
     k.sum(1.0, k.A, 1.0, k.x, transpose="t", atomic=True)
-    k.gemm(1.0, k.A, k.B, k.f, k["A"], transpose_a="t", transpose_b="n")
+    k.gemm(1.0, k.A, k["A"], k.f, k.B, transpose_a="t", transpose_b="n")
     k.gemv(1.0, k.A, k.x, 0.0, k.y, transpose="t")
     k.ger(1.0, k.x, k.y, 1.0, k.A, atomic=True)
     k.hadamard(1.0, k.x, k.x, 0.0, k.y)
@@ -329,26 +329,26 @@ def test_unknown_parameters_are_attribute_errors() -> None:
 
 
 def test_rules_about_operands_are_checked_at_the_call() -> None:
-    k = tl.kernel("f", A="memref<f32x4x4>", x="memref<f32x3>")
+    k = tl.kernel("f", A="memref<f32x4x4>", B="memref<f32x4x4>", x="memref<f32x3>")
     with pytest.raises(tl.ProgramError) as caught:
         k.gemv(1.0, k.A, k.x, 0.0, k.subview(k.A, slice(None), 0))
     text = str(caught.value)
     assert "gemv: columns(op1(%A)) = 4 but rows(%x) = 3" in text
     assert "\n        k.gemv(1.0, k.A, k.x, 0.0, k.subview(k.A, slice(None), 0))\n        ^~~~~~~~~" in text
     assert "note: declared here" in text
-    k.gemm(1.0, k.A, k.A, 0.0, k.A)
+    k.gemm(1.0, k.A, k.A, 0.0, k.B)
     assert "gemv" not in tl.text(k)
 
 
 def test_rules_about_regions_are_checked_at_the_end() -> None:
-    k = tl.kernel("f", A="memref<f32x4x4>")
+    k = tl.kernel("f", A="memref<f32x4x4>", B="memref<f32x4x4>")
     k.subgroup_local_id()
     with k.parallel():
-        k.gemm(1.0, k.A, k.A, 0.0, k.A)
+        k.gemm(1.0, k.A, k.A, 0.0, k.B)
     with pytest.raises(tl.ProgramError) as caught:
         tl.program(k)
     assert len(caught.value.errors) == 2
-    assert "\n        k.gemm(1.0, k.A, k.A, 0.0, k.A)\n        ^~~~~~~~~" in str(caught.value)
+    assert "\n        k.gemm(1.0, k.A, k.A, 0.0, k.B)\n        ^~~~~~~~~" in str(caught.value)
     assert all(e.span is not None and e.span.source.name.endswith(Path(__file__).name) for e in caught.value.errors)
 
 

@@ -30,7 +30,7 @@ PARAMETERS: Final = """
     %DA: memref<f64x16x8>, %DC: memref<f64x16x4>, %IB: memref<i32x8x4>, %HB: memref<f16x8x4>, %HK: memref<f16x8>,
     %BA: memref<bf16x16x8>, %CC: memref<c32x16x4>, %CF: memref<c32>, %IF: memref<i32>, %II: memref<i32x?x?>,
     %Q: memref<f32x?x?>, %q: memref<f32x?>, %P: memref<f32x16x8,strided<2,48>>, %U: memref<f32x16x8,strided<1,?>>,
-    %V: memref<f32x16x16>, %W: memref<f32x8x?>,
+    %V: memref<f32x16x16>, %V2: memref<f32x16x16>, %R2: memref<f32x16>, %Q2: memref<f32x?x?>, %W: memref<f32x8x?>,
     %G: group<memref<f32x16x8>x4>, %H: group<memref<f32x?x?>x?,offset:?>"""
 ABBREVIATIONS: Final = {
     "$OPERANDS": """%u = constant 1.0 : coopmatrix<f32x16x8,matrix_a>
