@@ -48,3 +48,8 @@ def test_a_long_epilogue_has_more_steps_where_there_are_enough(steps: int) -> No
 def test_an_epilogue_longer_than_all_steps_uses_each_of_them(steps: int) -> None:
     assert used_steps(16, steps, 2.0) == steps
     assert 0 < without_steps(16, steps, 2.0) < 16
+
+
+@pytest.mark.parametrize(("cost", "groups"), [(0.2, 0), (1.0, 16)])
+def test_one_step_hides_a_short_epilogue_but_no_long_one(cost: float, groups: int) -> None:
+    assert without_steps(16, 1, cost) == groups
