@@ -17,6 +17,7 @@ numbers may be zero, too: 1 + tanh u, rounded to float, has none.
 
     1 + tanh u            ->  2 sigmoid(2 u)
     (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
+    -x c                  ->  x (-c), c a constant
 
 A matrix product is an operation like others. A product of floats and a sum that uses it may be fused.
 
