@@ -48,7 +48,8 @@ _MOST_TIME_PER_STEP: Final = 7.0
 """Longest time of the rows of an epilogue that a step of K computes, in steps of K, so that little code is unrolled.
 
 With too few steps, the rows have a loop behind them: 512x512x64 bfloats take 0.94 of the time they take with a loop
-before the last step, and 0.88 with that step among all rows (Xeon 6/167/1, medians of alternated calls, 2026-11-30).
+before the last step, and 0.88 with that step among all rows (Xeon 6/167/1; 0.83 to 0.86 on a Xeon 6/207/2; medians of
+alternated calls, 2026-11-30).
 """
 
 _ROWS_AT_ONCE: Final = 2
@@ -265,10 +266,12 @@ _LONG: Final = 0.5
 """Time of a group of rows, in steps of K, from which on more steps hide it better than one.
 
 The product of 1024x768x3072 with GELU takes 1.02 times as long as without where a group has five steps, 1.06 times with
-two; with exact GELU 1.03 instead of 1.09 (Xeon 6/167/1, medians of alternated calls, 2026-11-30).
+two; with exact GELU 1.03 instead of 1.09 (Xeon 6/167/1, medians of alternated calls, 2026-11-30). On a Xeon 6/207/2, it
+takes 1.03 to 1.05 times as long with either.
 """
 
 _MOST_STEPS_PER_GROUP: Final = 6
+"""Most steps of K over which a long group of rows is spread: each of them is code of its own."""
 
 
 def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]:
