@@ -129,7 +129,8 @@ class Composites(Convolutions):
 
     def _short_tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
-        logarithm = self.multiply(self._polynomial(magnitude, _SHORT_ERFC), magnitude)
+        operands = [self._polynomial(magnitude, _SHORT_ERFC), magnitude]
+        logarithm = self._map("multiply", ElementwiseOp("fmul", ("contract",)), operands, magnitude.dtype)
         return self._function("exp2", logarithm, Accuracy(short=True, no_subnormals=True))
 
     def _tail(self, magnitude: Value) -> Value:

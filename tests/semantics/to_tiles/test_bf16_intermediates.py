@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -393,3 +395,15 @@ def test_accuracy_of_functions(name: str, target: str, use: str) -> None:
     error = np.abs(got.astype(np.float64) - expected)
     of_function = 2.0**-13 * np.abs(expected) if use == "fmul" else 2.0**-21 * np.abs(function)
     assert np.all(error <= 2.0**-8 * np.abs(expected) + of_function)
+
+
+def test_exact_gelu_is_short() -> None:
+    g = tlx.Graph("f")
+    x = g.parameter("x", (16, 32), _BFLOAT)
+    g.output(x * 0.5 * g.erfc(-x * math.sqrt(0.5)))
+    module = lower(g.module(), "avx512", options=Options(bf16_intermediates="float"))
+    function = next(str(f) for f in module.functions if "tlx.map" in f.name)
+    assert " fneg " not in function  # it is part of the constant
+    assert " fmul <" not in function  # LLVM may merge each product with a sum
+    # Of each of two registers, the sign of x, and where the power of two is below the normal numbers.
+    assert len(re.findall(r" select <16 x i1> %\S+, <16 x float>", function)) == 4

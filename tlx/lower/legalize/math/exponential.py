@@ -255,16 +255,16 @@ def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, e
     """2^exponent for results of 16 bits, on targets with instructions for it.
 
     Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal. If results
-    below the normal numbers may be zero, they are.
+    below the normal numbers may be zero, they are 2^-infinity.
     """
     flushes, least = lanes.accuracy.no_subnormals, 1.0 - lanes.bias
-    t = lanes.at_least(exponent, least if flushes else least - lanes.fraction - 2)
+    t = exponent if flushes else lanes.at_least(exponent, least - lanes.fraction - 2)
     r = float_instructions.fraction(lanes.b, t)
-    fraction = horner(lanes, r, (1.0, *SHORT_2))
+    n, fraction = lanes.sub(t, r), horner(lanes, r, (1.0, *SHORT_2))
     if flushes:
-        power = float_instructions.scale(lanes.b, fraction, lanes.sub(t, r))
-        return lanes.choose(lanes.compare("olt", exponent, least), 0.0, power)
-    return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, lanes.sub(t, r)))
+        n = lanes.choose(lanes.compare("olt", t, least), -math.inf, n)
+        return float_instructions.scale(lanes.b, fraction, n)
+    return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, n))
 
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:

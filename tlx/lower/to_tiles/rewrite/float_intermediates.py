@@ -17,6 +17,7 @@ numbers may be zero, too: 1 + tanh u, rounded to float, has none.
 
     1 + tanh u            ->  2 sigmoid(2 u)
     (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
+    -x c                  ->  x (-c), c a constant
 
 A matrix product is an operation like others. A product of floats and a sum that uses it may be fused.
 
@@ -232,7 +233,7 @@ class _ExpressionWidening:
         elif _may_keep_float(self.expression.nodes, number, self.error_factors[number]):
             self.floats[number] = self._as_is(node.operands[0])
         elif _is_widened(node):
-            scaled = self._scaled_half(node)
+            scaled = self._scaled(node)
             self.floats[number] = self._node(self._widened(node)) if scaled is None else scaled
         elif _name(node) == "bitcast":
             self.same[number] = self._node(replace(node, operands=(self._as_is(node.operands[0]),)))
@@ -268,18 +269,26 @@ class _ExpressionWidening:
         self.halves[result] = sigmoid
         return result
 
-    def _scaled_half(self, node: Node) -> int | None:
-        """2 y times a constant, or x times one, as y times twice that; None if a node is something else."""
-        if _name(node) == "fmul" and isinstance(node, InstructionNode):
-            for factor, other in permutations(node.operands):
-                doubled, number = self.floats.get(other), _number(self.expression.nodes[factor])
-                if doubled not in self.halves:
-                    continue
-                if number is not None:
-                    return self._times(self.halves[doubled], 2.0 * number)
-                if self._factors(self._as_float(factor)) is not None:
-                    twice = self._times(self._as_float(factor), 2.0)
-                    return self._node(InstructionNode(FLOAT, _PRODUCT, (twice, self.halves[doubled])))
+    def _scaled(self, node: Node) -> int | None:
+        """A product with fewer operations: None if a node is something else.
+
+        2 y times a constant is y times twice that, and x c times 2 y is x times 2 c, times y; -x times a constant is x
+        times minus that.
+        """
+        if _name(node) != "fmul" or not isinstance(node, InstructionNode):
+            return None
+        for factor, other in permutations(node.operands):
+            negative, doubled = self.expression.nodes[other], self.floats.get(other)
+            number = _number(self.expression.nodes[factor])
+            if number is not None and isinstance(negative, InstructionNode) and _name(negative) == "fneg":
+                return self._times(self._as_float(negative.operands[0]), -number)
+            if doubled not in self.halves:
+                continue
+            if number is not None:
+                return self._times(self.halves[doubled], 2.0 * number)
+            if self._factors(self._as_float(factor)) is not None:
+                twice = self._times(self._as_float(factor), 2.0)
+                return self._node(InstructionNode(FLOAT, _PRODUCT, (twice, self.halves[doubled])))
         return None
 
     def _factors(self, x: int) -> tuple[int, float] | None:

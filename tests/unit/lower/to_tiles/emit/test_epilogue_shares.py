@@ -38,13 +38,19 @@ def test_a_short_epilogue_is_hidden_completely(steps: int) -> None:
     assert without_steps(16, steps, 0.1) == 0
 
 
-@pytest.mark.parametrize("steps", [16, 23, 26, 64])
-def test_a_long_epilogue_has_more_steps_where_there_are_enough(steps: int) -> None:
+@pytest.mark.parametrize(("steps", "used"), [(16, 16), (23, 23), (26, 26), (32, 32), (47, 32), (95, 80), (400, 96)])
+def test_a_long_epilogue_has_more_steps_where_there_are_enough(steps: int, used: int) -> None:
     assert without_steps(16, steps, 2.0) == 0
-    assert min(steps, 32) == used_steps(16, steps, 2.0) >= used_steps(16, steps, 0.1)
+    assert used == used_steps(16, steps, 2.0)
+    assert used_steps(16, steps, 0.1) == 16
 
 
 @pytest.mark.parametrize("steps", [5, 7, 11])
 def test_an_epilogue_longer_than_all_steps_uses_each_of_them(steps: int) -> None:
     assert used_steps(16, steps, 2.0) == steps
     assert 0 < without_steps(16, steps, 2.0) < 16
+
+
+@pytest.mark.parametrize(("cost", "groups"), [(0.2, 0), (1.0, 16)])
+def test_one_step_hides_a_short_epilogue_but_no_long_one(cost: float, groups: int) -> None:
+    assert without_steps(16, 1, cost) == groups
