@@ -202,7 +202,7 @@ def remove_regions(function: Function, regions: Collection[LoopRegion]) -> None:
 
 def remove_loops(function: Function, regions: Collection[LoopRegion]) -> None:
     """Remove loops without effects: what comes before one continues at its exit."""
-    exits = {region.header.value: region.exit.value for region in regions}
+    exits: dict[Value, Value] = {region.header.value: region.exit.value for region in regions}
     remove_regions(function, regions)
     for block in function.blocks:
         for index, operand in enumerate(block.terminator.operands):
