@@ -56,6 +56,19 @@ def test_products_pack_reordered_filters_in_the_preparation() -> None:
     assert ".pack" not in bodies["f"]
 
 
+@pytest.mark.parametrize("options", [{}, {"threads": "openmp", "thread_cycles": 0}])
+def test_the_preparation_copies_filters_in_loops(options: dict[str, Any]) -> None:
+    """Filters of bfloat are copied in two loops, of which nothing is left in the function."""
+    text = _convolutions("bfloat16", 64, (26, 26)).text()
+    module = str(lower(parse(text), "amx", options=Options(stop_after="to-tiles", **options)))
+    functions = dict(re.findall(r"(?ms)^define (?:internal )?void @([\w.]+)\(.*?^(.*?)^}", module))
+    copying = [name for name, body in functions.items() if "call void @tlx.transpose.32x9." in body]
+    assert len(copying) == 1  # the loops, which the preparation calls for both filters
+    assert functions["f.prepare"].count(f"call void @{copying[0]}(") == 2
+    assert copying[0] not in functions["f"]
+    assert validate(text, "amx", runs=1, options=Options(**options)) == []
+
+
 def _convolution_by_slices(*, constant: bool) -> tuple[Graph, Array]:
     """A convolution whose filters exceed the caches: they are copied slice by slice, or as they are prepared."""
     w = np.random.default_rng(2).integers(-2, 3, (192, 192, 3, 3)).astype("f4") / 8
@@ -170,3 +183,55 @@ def test_a_copy_that_changes_is_made_in_each_call(writer: str) -> None:
     text = _program(_WRITERS[writer])
     assert "tlx.transpose" in _bodies(text, start_after="to-2d")["f"]
     np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
+
+
+_VECTOR: Final = "<2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+
+
+def _copied_by_rows(source: int, destination: int, first: int = 0) -> str:
+    """A loop that copies 32 rows, which are some elements apart."""
+    return f"""\
+br label %loop
+loop:
+  %i = phi i64 [ {first}, %entry ], [ %next, %loop ]
+  %from.offset = mul i64 %i, {source}
+  %to.offset = mul i64 %i, {destination}
+  %from = getelementptr inbounds float, ptr %w, i64 %from.offset
+  %to = getelementptr inbounds float, ptr %buf, i64 %to.offset
+  %row = call token @llvm.tensor.load(ptr elementtype(float) %from, {_VECTOR}, {_PITCH})
+  call void @llvm.tensor.store(ptr %to, token %row, {_PITCH})
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, 32
+  br i1 %again, label %loop, label %end, !tlx.independent !{{}}
+end:"""
+
+
+def _program_with_loop(loop: str) -> str:
+    """The program, with a loop in place of its copy."""
+    before, rest = _COPIED.split("  %a = ")
+    return f"{before}  {loop}\n  {rest.split('@@')[1]}".replace("ptr noalias %y) {", "ptr noalias %y) {\nentry:")
+
+
+@pytest.mark.parametrize("destination", [32, 31])
+def test_loops_whose_iterations_write_to_elements_of_their_own_are_prepared(destination: int) -> None:
+    """Rows of 32 elements that are 31 apart overlap: which one remains depends on the order of the iterations."""
+    text = _program_with_loop(_copied_by_rows(32, destination))
+    bodies = _bodies(text, start_after="to-2d")
+    is_prepared = destination == 32
+    assert ("tlx.nest.f.prepare" in bodies["f.prepare"]) == is_prepared
+    assert ("tlx.nest.f(" in bodies["f"]) == (not is_prepared)
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("source", "destination", "first"), [(32, 0, 0), (32, 32, 1)])
+def test_other_loops_are_executed_in_each_call(source: int, destination: int, first: int) -> None:
+    """All iterations write to one row, or the loop's first index is not 0."""
+    text = _program_with_loop(_copied_by_rows(source, destination, first))
+    assert "tlx.nest.f(" in _bodies(text, start_after="to-2d")["f"]
+
+
+def test_an_operand_that_no_iteration_moves_is_copied_once() -> None:
+    text = _program_with_loop(_copied_by_rows(0, 0))
+    bodies = _bodies(text, start_after="to-2d")
+    assert "tlx.copy" in bodies["f.prepare"]
+    assert "tlx.nest.f(" not in bodies["f"]

@@ -10,13 +10,18 @@ from typing import Final
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.control_flow import ControlFlow, NaturalLoop
 from tlx.ir.functions import Function, NameScope
-from tlx.ir.instructions import Block, Instruction
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module, UnparsedText
 from tlx.ir.rewrite import drop_debug_uses, set_operand, split_block
 from tlx.ir.types import LABEL, VOID, FloatType, FunctionType, IntType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 
 _RESTS: Final = re.compile(r"(\.rest(\.\d+)?)+$")
+_WITHOUT_EFFECTS: Final = (
+    BINARY_OPCODES
+    | CAST_OPCODES
+    | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
+)
 LOCAL_NAME: Final = re.compile(r'%("[^"]*"|[-a-zA-Z$._0-9]+)')
 
 
@@ -133,6 +138,11 @@ class LoopRegion:
     captured: list[Local]
 
 
+def has_no_effects(instruction: Instruction) -> bool:
+    """Whether an instruction only computes a value or branches; it neither calls nor accesses memory."""
+    return instruction.opcode in _WITHOUT_EFFECTS
+
+
 def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruction], bool]) -> LoopRegion | None:
     """A loop as a region that can be outlined; None if it cannot.
 
@@ -188,6 +198,19 @@ def remove_regions(function: Function, regions: Collection[LoopRegion]) -> None:
     moved = {id(block) for region in regions for block in region.blocks}
     function.blocks = [block for block in function.blocks if id(block) not in moved]
     drop_debug_uses(function.instructions(), {name for region in regions for name in _results(region)})
+
+
+def remove_loops(function: Function, regions: Collection[LoopRegion]) -> None:
+    """Remove loops without effects: what comes before one continues at its exit."""
+    exits: dict[Value, Value] = {region.header.value: region.exit.value for region in regions}
+    remove_regions(function, regions)
+    for block in function.blocks:
+        for index, operand in enumerate(block.terminator.operands):
+            target = operand
+            while target in exits:
+                target = exits[target]
+            if target is not operand:
+                set_operand(block.terminator, index, target)
 
 
 def extract_region(

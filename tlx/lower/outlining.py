@@ -26,7 +26,7 @@ from typing import Final, cast
 
 from tlx.ir.control_flow import ControlFlow, natural_loops, remove_marks
 from tlx.ir.functions import Function
-from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import set_operand
 from tlx.ir.transform import (
@@ -34,6 +34,7 @@ from tlx.ir.transform import (
     LoopRegion,
     can_inline,
     extract_region,
+    has_no_effects,
     inline_call,
     loop_region,
     remove_regions,
@@ -48,11 +49,6 @@ from tlx.lower.context import (
     requests_features,
 )
 
-_MOVABLE: Final = (
-    BINARY_OPCODES
-    | CAST_OPCODES
-    | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
-)
 _MEMORY: Final = frozenset({"load", "store"})
 _ORDERED: Final = frozenset({"volatile", "atomic"})
 _INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
@@ -158,7 +154,7 @@ def _can_move(instruction: Instruction, kernels: dict[str, Function]) -> bool:
         return instruction.opcode == "call" and (callee in kernels or callee.startswith(_INTRINSICS))
     if instruction.opcode in _MEMORY:
         return not _ORDERED & set(instruction.flags)
-    return instruction.opcode in _MOVABLE
+    return has_no_effects(instruction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.rewrite import remove_dead, set_operand, uses
 from tlx.ir.tensors.inference import analyse
+from tlx.ir.transform import LoopRegion, has_no_effects, loop_region, remove_loops
 from tlx.ir.types import I8, I64, PointerType, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.context import LoweringContext, is_kernel
@@ -122,7 +123,8 @@ class _FunctionLowering:
     def _prepare_copies(self, prepared: PreparedArguments) -> bool:
         """Have the preparation copy constant arguments; returns whether there are any."""
         kernels = self.kernels.inner if self.kernels.uses_threads else self.kernels
-        copies = list(find_constant_copies(prepared, self.matches))
+        block_of = self.snapshot.block_of
+        copies = list(find_constant_copies(prepared, self.loops, [(m, block_of[id(m.store)]) for m in self.matches]))
         if not copies:
             return False
         used = uses(self.function)
@@ -131,28 +133,36 @@ class _FunctionLowering:
             at = prepared.reserve(copy.place, ("copy", name), copy.size)
             kernel = kernels.of(match.problem, self.target, match.store)
             facts_of(kernel, match.problem, self.target).add_tree([*match.consumed, match.store])
-            prepared.pack(copy.place, at, kernel)
-            block = self.snapshot.block_of[id(copy.buffer)]
+            prepared.pack(copy.place, at, kernel, copy.loops)
+            block = block_of[id(copy.buffer)]
             b = Builder(self.kernels.module, self.function, block, block.instructions.index(copy.buffer))
             address, type_ = prepared.address(b, copy.place, at), copy.buffer.value.type
             pointee = type_.pointee if isinstance(type_, PointerType) else None
             address = address if pointee is None else b.retype(address, pointee)
             for use in used.get(name, []):
                 set_operand(use.instruction, use.index, address)
-            block = self.snapshot.block_of[id(match.store)]
-            block.instructions.remove(match.store)
-            # The buffer is not used any more. Its allocation stays, as the function checks whether it failed.
-            set_operand(copy.allocation, 1, const_int(I64, 2 * CACHE_LINE))
+            block_of[id(match.store)].instructions.remove(match.store)
+            if copy.allocation.is_call:  # it stays, as the function checks whether it failed
+                set_operand(copy.allocation, 1, const_int(I64, 2 * CACHE_LINE))
             text = f"copy of {size_text(copy.size)} made once, by @{prepared.preparation}"
             self.kernels.context.remarks.add("applied", "to-tiles", text, match.store.span)
-        remove_dead(self.function, [i for copy in copies for i in (*copy.match.consumed, copy.buffer)])
+        remove_dead(self.function, [*self._tree_instructions(), *(copy.buffer for copy in copies)])
+        remove_loops(self.function, self._loops_without_effects([block_of[id(copy.match.store)] for copy in copies]))
         return True
+
+    def _loops_without_effects(self, blocks: Sequence[Block]) -> list[LoopRegion]:
+        """The outermost loops around some blocks that only count."""
+        flow, found = self.loops.flow, dict[str, LoopRegion]()
+        for block in blocks:
+            around = [loop for loop in self.loops.loops if block.name in loop.blocks]
+            regions = (loop_region(flow, loop, has_no_effects) for loop in around)
+            if (region := next((region for region in regions if region is not None), None)) is not None:
+                found[region.header.name] = region
+        return list(found.values())
 
     def lower(self) -> None:
         """Replace all trees."""
-        tensors = self.snapshot.tensors
-        candidates = [instruction for match in self.matches for instruction in match.consumed]
-        candidates += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
+        candidates = self._tree_instructions()
         self._run_selected_kernels()
         self._copy_shared_a()
         self._call_kernels()
@@ -160,6 +170,12 @@ class _FunctionLowering:
             block.instructions = [new for old in block.instructions for new in self.calls.get(id(old), (old,))]
         remove_dead(self.function, candidates)
         self.hoist_points.finish()
+
+    def _tree_instructions(self) -> list[Instruction]:
+        """The instructions of trees, which are dead once no store is left that needs them."""
+        tensors = self.snapshot.tensors
+        consumed = [instruction for match in self.matches for instruction in match.consumed]
+        return [*consumed, *(op.instruction for op in tensors.ops), *(t.definition for t in tensors.tokens.values())]
 
     def _keep_floats(self) -> None:
         """Compute bfloat expressions in float."""

@@ -83,12 +83,27 @@ class ConstantPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyLoop:
+    """A loop around a copy.
+
+    Attributes:
+        trips: Its trip count.
+        source, destination: Bytes by which an iteration advances what the copy reads, and what it writes.
+    """
+
+    trips: int
+    source: int
+    destination: int
+
+
+@dataclass(frozen=True, slots=True)
 class _PackingCall:
-    """A call of a packing kernel, or of one that copies: from a place to an offset in the prepared block."""
+    """A call of a packing kernel, or of one that copies: from a place to an offset in the prepared block, in loops."""
 
     place: ConstantPlace
     at: int
     kernel: Function
+    loops: tuple[CopyLoop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +176,9 @@ class PreparedArguments:
         self.sizes[place.argument] += -(-size // CACHE_LINE) * CACHE_LINE
         return at
 
-    def pack(self, place: ConstantPlace, at: int, kernel: Function) -> None:
-        """Have the preparation call a packing kernel."""
-        self._steps.append(_PackingCall(place, at, kernel))
+    def pack(self, place: ConstantPlace, at: int, kernel: Function, loops: tuple[CopyLoop, ...] = ()) -> None:
+        """Have the preparation call a packing kernel, or one that copies, in loops."""
+        self._steps.append(_PackingCall(place, at, kernel, loops))
 
     def address(self, b: Builder, place: ConstantPlace, at: int) -> Value:
         """The address in the function of an offset in the block."""
@@ -266,8 +281,10 @@ class PreparedArguments:
             for place, at in places:
                 source = (blocks if place.is_prepared else arrays)[place.argument]
                 passed += [_offset(b, blocks[place.argument], at), _offset(b, source, place.offset)]
-            kernel = step.kernel if isinstance(step, _PackingCall) else module.function(step.function.preparation)
-            call_function(b, kernel, [_retyped(b, p, a.type) for p, a in zip(passed, kernel.arguments, strict=True)])
+            if isinstance(step, _PackingCall):
+                _call_in_loops(b, step.kernel, passed, step.loops)
+            else:
+                _call(b, module.function(step.function.preparation), passed)
         b.ret()
         sizes = ", ".join(f"i64 {size}" for size in self.sizes.values())
         constant = " ".join(filter(None, (linkage, "constant", str(ArrayType(len(self.sizes), I64)))))
@@ -279,7 +296,25 @@ class PreparedArguments:
         return preparation_name(self.function.name)
 
 
-def _offset(b: Builder, pointer: Value, offset: int) -> Value:
+def _call_in_loops(b: Builder, kernel: Function, places: Sequence[Value], loops: Sequence[CopyLoop]) -> None:
+    """Call a kernel with the addresses that it writes to and reads, advanced by loops around the call."""
+    if not loops:
+        _call(b, kernel, places)
+        return
+    outer, *inner = loops
+    with b.loop(0, outer.trips) as loop:
+        steps = (outer.destination, outer.source)
+        moved = [_offset(b, p, b.mul(loop.index, step)) for p, step in zip(places, steps, strict=True)]
+        _call_in_loops(b, kernel, moved, inner)
+
+
+def _call(b: Builder, function: Function, pointers: Sequence[Value]) -> None:
+    """Call a function of pointers."""
+    arguments = zip(pointers, function.arguments, strict=True)
+    call_function(b, function, [_retyped(b, pointer, argument.type) for pointer, argument in arguments])
+
+
+def _offset(b: Builder, pointer: Value, offset: int | Value) -> Value:
     return b.gep(I8, b.retype(pointer, I8), offset)
 
 

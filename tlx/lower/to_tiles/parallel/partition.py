@@ -27,7 +27,11 @@ Maps, copies and reductions are partitioned into equal parts and a smaller rest,
                                       rest: 1,216 x 64
 
 A dense matrix is partitioned as one long row. A reduction is partitioned along the axis that remains, so that one
-thread computes each sum.
+thread computes each sum. A transpose is partitioned along the rows of what it writes, so that threads write to cache
+lines of their own:
+
+    24 x 10,816, written as 10,816 x 24      by columns: 256 rows of 24 elements each
+                                             by rows: every thread would write 4 bytes of each 96
 """
 
 from __future__ import annotations
@@ -331,7 +335,7 @@ def partition_problem(problem: Divisible, target: Target, least: int) -> Problem
     if isinstance(problem, Elementwise):
         problem = as_long_row(problem)
     rows, cols = _extents(problem)
-    by_rows = problem.axis == 1 if isinstance(problem, Reduction) else rows > 1
+    by_rows = _is_by_rows(problem)
     extent = rows if by_rows else cols
     cycles = problem_cycles(problem, target)
     count = min(_MAX_PARTS, int(cycles * _PARTS_PER_THREAD / max(least, 1)), extent)
@@ -348,6 +352,14 @@ def partition_problem(problem: Divisible, target: Target, least: int) -> Problem
     steps = tuple(PartPointer(p.element, p.step * size) for p in pointers)
     remainder = _part(problem, rest, by_rows=by_rows) if rest else None
     return ProblemPartition(_part(problem, size, by_rows=by_rows), count, remainder, steps, cycles)
+
+
+def _is_by_rows(problem: Divisible) -> bool:
+    """Whether parts are rows of a problem rather than columns."""
+    if isinstance(problem, Reduction):
+        return problem.axis == 1
+    rows, cols = _extents(problem)
+    return rows > 1 and (not isinstance(problem, Copy) or problem.destination.is_row_major or cols <= _GRANULE)
 
 
 def _extents(problem: Divisible) -> tuple[int, int]:

@@ -293,6 +293,17 @@ def test_the_epilogue_of_a_reduction_is_split_with_it() -> None:
     assert [pointer.step for pointer in parts.pointers] == [rows, 4096 * rows, rows, 3 * rows]
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(24, 10816), (10816, 24), (10816, 3)])
+def test_the_parts_of_a_transpose_write_to_lines_of_their_own(rows: int, cols: int) -> None:
+    """A part is whole rows of the destination, or at least a line of each of a few rows."""
+    parts = cut(Copy(view(rows, cols), MatrixView(FLOAT, rows, cols, 1, rows)))
+    assert isinstance(parts.part, Copy)
+    written, line = parts.part.destination, 16
+    assert written.rows == rows or written.rows % line == 0
+    assert parts.pointers[0].step == (written.cols * rows if written.rows == rows else written.rows)
+    assert parts.total > 8
+
+
 @pytest.mark.parametrize("cols", [64, 1 << 14])
 def test_parts_of_large_results_are_stored_non_temporally(cols: int) -> None:
     """A part of 1 << 14 columns is far from 32 MB, but all of them are not."""
