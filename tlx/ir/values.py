@@ -6,14 +6,15 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
+from tlx.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """Base of all operands."""
 
@@ -25,7 +26,7 @@ class Value:
         return f"{self.type.spelling} {self}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Local(Value):
     """`%name`: an argument, an instruction's result, or a block (type label). `name` has no `%`."""
 
@@ -40,7 +41,7 @@ class Local(Value):
         return f"{self.type.spelling} %{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Global(Value):
     """`@name`. `name` has no `@`; quoted names keep their quotes."""
 
@@ -50,12 +51,12 @@ class Global(Value):
         return f"@{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant(Value):
     """Base of all constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstInt(Constant):
     """An integer; `value` is as written (negative numbers allowed)."""
 
@@ -72,7 +73,7 @@ class ConstInt(Constant):
         return self.value % (1 << self.type.bits) if isinstance(self.type, IntType) else self.value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstFloat(Constant):
     """A floating-point number in LLVM's spelling."""
 
@@ -101,7 +102,7 @@ class ConstFloat(Constant):
         return float(text)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keyword(Constant):
     """`zeroinitializer`, `null`, `undef`, `poison` or `none`."""
 
@@ -111,7 +112,7 @@ class Keyword(Constant):
         return self.word
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate(Constant):
     """A vector, array or struct constant; `brackets` is its opening spelling: `<`, `[`, `{` or `<{`."""
 
@@ -143,7 +144,7 @@ class Aggregate(Constant):
         return f"{self.brackets}{space}{', '.join(e.typed for e in self.elements)}{space}{closing}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Splat(Constant):
     """`splat (type value)`."""
 
@@ -153,7 +154,7 @@ class Splat(Constant):
         return f"splat ({self.element.typed})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpaqueConstant(Constant):
     """A constant kept as spelled: `c"..."` strings, inline asm, metadata operands, blockaddress, ..."""
 
@@ -163,7 +164,7 @@ class OpaqueConstant(Constant):
         return self.spelling
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstExpr(Constant):
     """A constant expression, kept as spelled, with its operands."""
 

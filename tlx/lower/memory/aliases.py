@@ -27,6 +27,7 @@ from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, Type, Vecto
 from tlx.ir.values import ConstExpr, ConstInt, Global, Keyword, Local, Value
 from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS
+from tlx.records import record
 
 Position = tuple[str, int]
 """A block's name and an index in its instructions."""
@@ -49,7 +50,7 @@ _DERIVES: Final = _SAME_OBJECT | {"phi", "select"}
 _HARMLESS: Final = frozenset({"icmp", "load", "#dbg"})
 
 
-@dataclass(frozen=True)
+@record
 class UnderlyingObject:
     """An object that a pointer may point into.
 
@@ -60,7 +61,7 @@ class UnderlyingObject:
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class MemoryLocation:
     """Bytes from a pointer on; `size` is None where it is not known."""
 

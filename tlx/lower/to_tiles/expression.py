@@ -31,10 +31,11 @@ from tlx.lower.operations import (
     unary_bits,
     working_bits,
 )
+from tlx.records import record
 from tlx.target.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MatrixView:
     """A logical matrix in memory.
 
