@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tlx.records import record
+from tlx.ir.values import record
 
 
 @record

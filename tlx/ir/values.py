@@ -6,12 +6,24 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar, dataclass_transform
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
-from tlx.records import record
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(class_: type[T]) -> type[T]:
+    """A class decorator like `dataclass(frozen=True, slots=True)`, for classes with many objects.
+
+    A frozen data class assigns each attribute by a call of `object.__setattr__`, which takes most of the time to make
+    an object (two attributes: 0.37 us, of a record 0.12; Python 3.11). The lowering of a model makes half a million.
+    Only type checkers refuse assignments to the attributes of a record.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(class_)
 
 
 @record

@@ -40,7 +40,7 @@ from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.records import record
+from tlx.ir.values import record
 from tlx.target.costs.blocks import BlockCosts
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tlx.records import record
+from tlx.ir.values import record
 
 
 @record

@@ -14,8 +14,7 @@ from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call, operand_span
 from tlx.ir.types import PointerType, Type, VectorType
-from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value
-from tlx.records import record
+from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value, record
 
 
 @record

@@ -24,10 +24,9 @@ from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, Type, VectorType, bytes_of, next_power_of_two
-from tlx.ir.values import ConstExpr, ConstInt, Global, Keyword, Local, Value
+from tlx.ir.values import ConstExpr, ConstInt, Global, Keyword, Local, Value, record
 from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS
-from tlx.records import record
 
 Position = tuple[str, int]
 """A block's name and an index in its instructions."""
