@@ -137,7 +137,8 @@ class _Reader:
         self._ir = ir
         self._source = name
         self._numbers: dict[Any, int] = {}
-        self._types: dict[str, ValueType] = {}
+        self._types: dict[Any, ValueType] = {}
+        self._locations: dict[Any, Location] = {}
         self._dimensions = [(getattr(stablehlo, name), fields) for name, fields in _DIMENSIONS.items()]
         self._enums = [getattr(stablehlo, name) for name in _ENUMS]
 
@@ -155,7 +156,7 @@ class _Reader:
     def _function(self, operation: Any) -> StablehloFunction:
         block = operation.operation.regions[0].blocks[0]
         types = operation.attributes["function_type"].value
-        names = [self._name(argument.location) for argument in block.arguments]
+        names = [_name(str(argument.location)) for argument in block.arguments]
         return StablehloFunction(
             operation.attributes["sym_name"].value,
             tuple(self._type(type_) for type_ in types.inputs),
@@ -189,12 +190,12 @@ class _Reader:
         return self._numbers.setdefault(value, len(self._numbers))
 
     def _type(self, type_: Any) -> ValueType:
-        text = str(type_)
-        if text not in self._types:
-            self._types[text] = self._value_type(type_, text)
-        return self._types[text]
+        if type_ not in self._types:
+            self._types[type_] = self._value_type(type_)
+        return self._types[type_]
 
-    def _value_type(self, type_: Any, text: str) -> ValueType:
+    def _value_type(self, type_: Any) -> ValueType:
+        text = str(type_)
         ranked = type_.maybe_downcast()
         if not isinstance(ranked, self._ir.RankedTensorType):
             return ValueType(None, None, text)
@@ -243,9 +244,15 @@ class _Reader:
         return np.array(attribute).astype(type_.dtype).reshape(type_.shape)
 
     def _location(self, location: Any) -> Location:
-        text = str(location)
+        """A location; the operations of a function share theirs, whose texts hold the whole stack of calls."""
+        key = location.attr  # a location is equal to others, but does not hash
+        if key not in self._locations:
+            self._locations[key] = self._place(str(location))
+        return self._locations[key]
+
+    def _place(self, text: str) -> Location:
         place = _PLACE.search(text)
-        name = self._name(location)
+        name = _name(text)
         if place is None:
             return Location(name=name)
         file, line, start, end = place.groups()
@@ -255,9 +262,10 @@ class _Reader:
             return Location(self._source, int(line), int(start), 0, name)
         return Location(_unescaped(file), int(line), int(start) + 1, int(end) + 1 if end else 0, name)
 
-    def _name(self, location: Any) -> str:
-        match = _NAME.match(str(location))
-        return match[1] if match else ""
+
+def _name(location: str) -> str:
+    match = _NAME.match(location)
+    return match[1] if match else ""
 
 
 def _bfloats(attribute: Any) -> np.ndarray[Any, np.dtype[np.float32]]:

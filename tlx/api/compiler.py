@@ -378,7 +378,7 @@ def _lowered_and_compiled(compilation: Compilation) -> _Code:
     try:
         images = emit_objects(code, level, options.cpu, ",".join(options.features), llvm_options=emulating)
     except CodegenError:
-        if options.verify_each is None:
+        if not options.verify_each:
             check_module(lowered.module, STAGE_NAMES[-1])  # if it is wrong, the error is that of the lowering
         raise
     exported = {name for image in images for name, defined in elf_symbols(image) if defined}

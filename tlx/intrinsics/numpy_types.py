@@ -54,6 +54,7 @@ def memory_dtype(type_: Type) -> np.dtype[Any] | None:
     return _DTYPES.get(type_)
 
 
+@cache
 def type_of(dtype: np.dtype[Any]) -> Type:
     """The LLVM type of a dtype; that of an unsigned integer is the integer of its width.
 
@@ -73,6 +74,7 @@ def type_of(dtype: np.dtype[Any]) -> Type:
     raise ValueError(message)
 
 
+@cache
 def small_float_of(dtype: np.dtype[Any]) -> SmallFloat | None:
     """The format of a dtype of 8 bits, such as float8_e5m2 of ml_dtypes; None for other types."""
     return next((format_ for format_ in SMALL_FLOATS if format_.dtype == dtype.name), None)

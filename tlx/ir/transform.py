@@ -339,7 +339,8 @@ def collect_constructors(text: str, name: str) -> str:
           ret void
         }
     """
-    existing = _EXISTING.search(text) if "@llvm.global_ctors" in text else None
+    start = text.find("@llvm.global_ctors")
+    existing = _EXISTING.search(text, start) if start >= 0 else None
     if existing is None:
         return text
     end = _end_of_list(text, existing.end()) if existing[3] == "[" else existing.end()

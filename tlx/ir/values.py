@@ -8,12 +8,25 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar, dataclass_transform
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(class_: type[T]) -> type[T]:
+    """A class decorator like `dataclass(frozen=True, slots=True)`, for classes with many objects.
+
+    A frozen data class assigns each attribute by a call of `object.__setattr__`, which takes most of the time to make
+    an object (two attributes: 0.37 us, of a record 0.12; Python 3.11). The lowering of a model makes half a million.
+    Only type checkers refuse assignments to the attributes of a record.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(class_)
+
+
+@record
 class Value:
     """Base of all operands."""
 
@@ -25,7 +38,7 @@ class Value:
         return f"{self.type.spelling} {self}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Local(Value):
     """`%name`: an argument, an instruction's result, or a block (type label). `name` has no `%`."""
 
@@ -40,7 +53,7 @@ class Local(Value):
         return f"{self.type.spelling} %{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Global(Value):
     """`@name`. `name` has no `@`; quoted names keep their quotes."""
 
@@ -50,12 +63,12 @@ class Global(Value):
         return f"@{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant(Value):
     """Base of all constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstInt(Constant):
     """An integer; `value` is as written (negative numbers allowed)."""
 
@@ -72,7 +85,7 @@ class ConstInt(Constant):
         return self.value % (1 << self.type.bits) if isinstance(self.type, IntType) else self.value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstFloat(Constant):
     """A floating-point number in LLVM's spelling."""
 
@@ -101,7 +114,7 @@ class ConstFloat(Constant):
         return float(text)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keyword(Constant):
     """`zeroinitializer`, `null`, `undef`, `poison` or `none`."""
 
@@ -111,7 +124,7 @@ class Keyword(Constant):
         return self.word
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate(Constant):
     """A vector, array or struct constant; `brackets` is its opening spelling: `<`, `[`, `{` or `<{`."""
 
@@ -143,7 +156,7 @@ class Aggregate(Constant):
         return f"{self.brackets}{space}{', '.join(e.typed for e in self.elements)}{space}{closing}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Splat(Constant):
     """`splat (type value)`."""
 
@@ -153,7 +166,7 @@ class Splat(Constant):
         return f"splat ({self.element.typed})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpaqueConstant(Constant):
     """A constant kept as spelled: `c"..."` strings, inline asm, metadata operands, blockaddress, ..."""
 
@@ -163,7 +176,7 @@ class OpaqueConstant(Constant):
         return self.spelling
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstExpr(Constant):
     """A constant expression, kept as spelled, with its operands."""
 

@@ -120,7 +120,8 @@ _TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')
 
 def triple_of(text: str) -> str:
     """A module's target triple; empty if it has none."""
-    match = _TRIPLE.search(text)
+    start = text.find("target triple")  # faster than a search for lines that begin with it
+    match = _TRIPLE.search(text, start) if start >= 0 else None
     return match[1] if match else ""
 
 

@@ -40,6 +40,7 @@ from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
+from tlx.ir.values import record
 from tlx.target.costs.blocks import BlockCosts
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel
@@ -52,7 +53,7 @@ _ALL: Final = 1 << 30
 _L2: Final = 1  # index of the second-level cache in `MatrixUnitCosts.load_cycles`
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ComputeUnit:
     """The unit that multiplies the matrices of a contraction: the vector unit or the matrix unit.
 

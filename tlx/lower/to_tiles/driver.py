@@ -83,7 +83,7 @@ def to_tiles(module: Module, context: LoweringContext) -> None:
         if share_teams(kernels.teams, context.remarks):
             choose_allocators(module, context)
     elif not context.target.versions:
-        share_kernels(module)
+        share_kernels(module, {prepared.preparation for prepared in known.values()})
 
 
 class _FunctionLowering:

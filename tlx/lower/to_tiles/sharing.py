@@ -1,4 +1,4 @@
-"""Kernel sharing: products that differ only in a few integers share a kernel that takes these as arguments.
+"""Kernel sharing: kernels that differ only in a few integers become one that takes these as arguments.
 
 Rewrite:
     call void @tlx.matmul.384x169x1728...(ptr %c, ptr %a, ptr %b)
@@ -11,7 +11,8 @@ Rewrite:
     define internal void @tlx.matmul.384x169x1728...(ptr %c, ptr %a, ptr %b, i64 %n) { ... icmp slt i64 %ic.next, %n }
 
 The integers are bounds of loops, and factors and terms of indices. Offsets of addresses and distances of rows stay
-constants, which cost nothing in instructions.
+constants, which cost nothing in instructions. Products share their kernels, as their loops are long, and so do the
+packing and copies of a preparation, which runs once.
 """
 
 from __future__ import annotations
@@ -46,13 +47,17 @@ class _ShareableKernel:
     calls: list[tuple[Function, Block, Instruction]] = field(default_factory=list[tuple[Function, Block, Instruction]])
 
 
-def share_kernels(module: Module) -> None:
-    """Have kernels of products that differ in a few integers only share one kernel.
+def share_kernels(module: Module, preparations: Collection[str] = ()) -> None:
+    """Have kernels of products, and of preparations, that differ in a few integers only share one kernel.
 
     Kernels that are called in loops of their own function stay, as stage 3 inlines them there, and so do those whose
     addresses are taken.
+
+    Args:
+        module: The module.
+        preparations: Names of the functions that prepare arguments (`tlx.lower.to_tiles.pack.prepare`).
     """
-    kernels = _shareable_kernels(module)
+    kernels = _shareable_kernels(module, preparations)
     callers = {id(caller) for kernel in kernels.values() for caller, _, _ in kernel.calls}
     inner = [kernel for kernel in kernels.values() if id(kernel.function) not in callers]
     outer = [kernel for kernel in kernels.values() if id(kernel.function) in callers]
@@ -76,8 +81,8 @@ def _size(function: Function) -> object:
     return len(function.arguments), tuple(len(block.instructions) for block in function.blocks)
 
 
-def _shareable_kernels(module: Module) -> dict[str, _ShareableKernel]:
-    """The kernels of products, and those that they call, by name."""
+def _shareable_kernels(module: Module, preparations: Collection[str]) -> dict[str, _ShareableKernel]:
+    """The kernels of products, those that they call, and those that only preparations call, by name."""
     functions = list(module.functions)
     candidates = {f.name: _ShareableKernel(f) for f in functions if is_kernel(module, f)}
     raw = module.raw_text()
@@ -95,7 +100,12 @@ def _shareable_kernels(module: Module) -> dict[str, _ShareableKernel]:
             candidates[mentioned[0]].calls.append((function, block, instruction))
             if function.name in products:
                 products.add(mentioned[0])
-    return {name: kernel for name, kernel in candidates.items() if name in products and name not in excluded}
+    return {
+        name: kernel
+        for name, kernel in candidates.items()
+        if name not in excluded
+        and (name in products or all(caller.name in preparations for caller, _, _ in kernel.calls))
+    }
 
 
 def _is_product(instruction: Instruction) -> bool:
