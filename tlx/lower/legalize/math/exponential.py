@@ -45,8 +45,8 @@ small. For floats, with E = e^x, which need not be more than e^20,
 
     sigmoid(x) = E / (1 + E)        relatively exact down to the denormals
 
-Several registers of which no x is beyond 87 or -87 take a quarter fewer instructions: their E are normal numbers, and are
-neither limited nor rounded to subnormal ones (`sigmoids`).
+Several registers of which no x is beyond 87 or -87 take a quarter fewer instructions: their E are normal numbers, and
+are neither limited nor rounded to subnormal ones (`sigmoids`).
 
 and for doubles, with E = e^-|x|,
 
