@@ -20,16 +20,17 @@ bound of the ports (AMD Zen 5, 2026-11-24):
 
 A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
 
-    ports      (multiplies^3 + loads^3)^(1/3)     nearly full queues slow each other down (measured: a cube fits)
+    chains     (multiplies^5 + latency^5)^(1/5)   a sum is a chain of one multiply-add a step: few leave ports idle
+    ports      (chains^3 + loads^3)^(1/3)         nearly full queues slow each other down (measured: a cube fits)
     width      (h*v + h + v) / width              instructions that issue in a cycle
-    chain      latency                            each sum is a dependence chain of one multiply-add a step
     front end  0.05 (h + v)                       instructions around the products
-    registers  3 %                                no free register: LLVM may spill (4x24 of 16 registers, not 6x16)
+    registers  3 %                                no free register: LLVM may spill, except on AVX2
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
     columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or parts across lines
                3, or 7                            A is copied column by column: halves of lines, or parts across lines
 
-28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
+28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1). With 12 sums, tiles
+reach 99 %, with 10 94 %, with 9 88 %, with 8 84 to 89 % (Xeon 6/167/1, AVX2, float, panels in L1, 2026-11-30).
 """
 
 from __future__ import annotations
@@ -223,12 +224,13 @@ def tile_step_cycles(
         elements: Elements of a row of A that a load brings.
     """
     multiplies = height * vectors / core.fmas_per_cycle
+    chained = (multiplies**5 + core.fma_latency**5) ** (1 / 5)
     loaded = height / elements + vectors
     loads = loaded / core.loads_per_cycle
     costs = core.costs
     others = loaded + costs.register_tile.loop_instructions / least_k_unroll(core, ceil(height), is_dot=False)
     issued = (height * vectors + others) / core.issue_width
-    busy = max((multiplies**3 + loads**3) ** (1 / 3), issued, core.fma_latency)
+    busy = max((chained**3 + loads**3) ** (1 / 3), issued)
     return (
         busy
         + costs.register_tile.front_end_cycles * others
