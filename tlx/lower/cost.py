@@ -208,7 +208,7 @@ def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:
 
 
 def tile_step_cycles(
-    core: CoreModel, height: float, vectors: int, *, streams: bool = False, elements: int = 1
+    core: CoreModel, height: float, vectors: int, *, l2_register_cycles: float = 0, elements: int = 1
 ) -> float:
     """Cycles of one step along K of a tile of `height` rows (an average) and `vectors` registers a row.
 
@@ -220,7 +220,7 @@ def tile_step_cycles(
         core: The machine's ports.
         height: Rows.
         vectors: Registers of a row.
-        streams: Whether B comes from the second cache.
+        l2_register_cycles: Of a register of B, if it comes from the second cache.
         elements: Elements of a row of A that a load brings.
     """
     multiplies = height * vectors / core.fmas_per_cycle
@@ -231,11 +231,7 @@ def tile_step_cycles(
     others = loaded + costs.register_tile.loop_instructions / least_k_unroll(core, ceil(height), is_dot=False)
     issued = (height * vectors + others) / core.issue_width
     busy = max((chained**3 + loads**3) ** (1 / 3), issued)
-    return (
-        busy
-        + costs.register_tile.front_end_cycles * others
-        + (costs.register_tile.l2_register_cycles * vectors if streams else 0)
-    )
+    return busy + costs.register_tile.front_end_cycles * others + l2_register_cycles * vectors
 
 
 def least_k_unroll(core: CoreModel, rows: int, *, is_dot: bool) -> int:
@@ -247,20 +243,32 @@ def least_k_unroll(core: CoreModel, rows: int, *, is_dot: bool) -> int:
 
 
 def product_cycles(
-    core: CoreModel, m: int, vectors: int, mr: int, nv: int, *, resident: int = _ALL, elements: int = 1
+    core: CoreModel,
+    m: int,
+    vectors: int,
+    mr: int,
+    nv: int,
+    *,
+    resident: int = _ALL,
+    packs_b: bool = False,
+    elements: int = 1,
 ) -> float:
     """Cycles per position of K over all tiles of a result of `m` rows and `vectors` registers a row.
 
     Rows and vectors are split evenly: tiles differ by at most one row and one vector. A panel of up to `resident`
-    vectors stays in the first cache. A load brings `elements` elements of a row of A.
+    vectors stays in the first cache; where B is packed, its elements are contiguous. A load brings `elements` elements
+    of a row of A.
     """
+    costs = core.costs.register_tile
+    l2_register_cycles = costs.l2_packed_register_cycles if packs_b else costs.l2_register_cycles
     row_tiles = -(-m // mr)
     panels = -(-vectors // nv)
     narrow, wider = divmod(vectors, panels)
     height = m / row_tiles
-    cycles = (panels - wider) * tile_step_cycles(core, height, narrow, streams=narrow > resident, elements=elements)
-    if wider:
-        cycles += wider * tile_step_cycles(core, height, narrow + 1, streams=narrow >= resident, elements=elements)
+    cycles = 0.0
+    for count, width in ((panels - wider, narrow), (wider, narrow + 1)):
+        l2 = l2_register_cycles if width > resident else 0
+        cycles += count * tile_step_cycles(core, height, width, l2_register_cycles=l2, elements=elements)
     return row_tiles * cycles
 
 
@@ -290,6 +298,7 @@ class RegisterTileProblem:
         m, n: Rows and columns of the result.
         lanes: Elements of a register.
         resident: Vectors of B that may be side by side in a panel that stays in the first cache.
+        packs_b: Whether B is packed into panels.
         transposed_store: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
         column: Rows of which 32 bytes of a column are.
         copied_a: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
@@ -300,6 +309,7 @@ class RegisterTileProblem:
     n: int
     lanes: int
     resident: int = _ALL
+    packs_b: bool = False
     transposed_store: int = 0
     column: int = 1
     copied_a: int = 0
@@ -310,13 +320,26 @@ class RegisterTileProblem:
         """Registers of a row of the result."""
         return -(-self.n // self.lanes)
 
+    def cycles(self, core: CoreModel, mr: int, nv: int) -> float:
+        """Cycles per position of K by tiles of up to `mr` rows and `nv` registers."""
+        return product_cycles(
+            core,
+            self.m,
+            self.vectors,
+            mr,
+            nv,
+            resident=self.resident,
+            packs_b=self.packs_b,
+            elements=self.elements,
+        )
+
 
 def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *, spare: int = 0) -> tuple[int, int]:
     """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free."""
 
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
-        cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
+        cycles = shape.cycles(core, mr, nv)
         cycles += _column_access_cycles(shape, core, mr)
         cycles *= 1 + core.costs.register_tile.tile_kind_share * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers
