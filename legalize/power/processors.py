@@ -22,9 +22,7 @@ _POWER9: Final = (*POWER8, "power9-altivec", "power9-vector")
 _POWER10: Final = (*_POWER9, "power10-vector", "paired-vector-memops", "mma")
 
 POWER8_CACHES: Final = Caches(l1=32 << 10, l2=512 << 10, l3=10 << 20, line_bytes=128)
-_COSTS: Final = KernelCosts(
-    register_tile=RegisterTileCosts(l2_register_cycles=0.05, l2_packed_register_cycles=0.05, loop_instructions=3)
-)
+_COSTS: Final = KernelCosts(register_tile=RegisterTileCosts(l2_register_cycles=0.05, loop_instructions=3))
 """The second-level cache delivers 64 bytes a cycle."""
 _LIMITS: Final = KernelLimits(
     k_loop=KLoopLimits(

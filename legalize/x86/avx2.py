@@ -28,7 +28,6 @@ from tlx.legalize.x86.conversions import saturate_in_float
 from tlx.legalize.x86.features import LINUX_NAMES, PROCESSORS, emit_detection
 from tlx.legalize.x86.host import detect_features
 from tlx.target.costs.core import CoreModel
-from tlx.target.costs.kernels import KernelCosts, RegisterTileCosts
 from tlx.target.costs.limits import KernelLimits, KLoopLimits
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.compilers import CompilerVersions
@@ -73,19 +72,7 @@ _NE_CONVERT: Final = WideningLoads(
     lanes=(4, 8),
 )
 
-CORE: Final = CoreModel(
-    fma_latency=5,
-    costs=KernelCosts(
-        register_tile=RegisterTileCosts(l2_register_cycles=0.2, l2_packed_register_cycles=0.05, spill_factor=1)
-    ),
-    limits=KernelLimits(k_loop=KLoopLimits(min_unroll=4)),
-)
-"""Tiles of all 16 registers are not spilled (LLVM 14, 19 and 22, 4x24 and 3x32).
-
-A register of a panel is half a cache line; registers of a B that is read in place may cross lines. With a B at 16 bytes
-after a line, 26x96x864 floats reach 101 GFLOP/s in tiles of 6x16, 96 of 4x24 and 92 of 3x32; at the start of a line,
-109 to 110 (Xeon 6/167/1, 2026-11-30).
-"""
+CORE: Final = CoreModel(fma_latency=5, limits=KernelLimits(k_loop=KLoopLimits(min_unroll=4)))
 
 TARGET: Final = Target(
     name="avx2",

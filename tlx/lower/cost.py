@@ -20,17 +20,16 @@ bound of the ports (AMD Zen 5, 2026-11-24):
 
 A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h + v` loads (a broadcast of A is one):
 
-    chains     (multiplies^5 + latency^5)^(1/5)   a sum is a chain of one multiply-add a step: few leave ports idle
-    ports      (chains^3 + loads^3)^(1/3)         nearly full queues slow each other down (measured: a cube fits)
+    ports      (multiplies^3 + loads^3)^(1/3)     nearly full queues slow each other down (measured: a cube fits)
     width      (h*v + h + v) / width              instructions that issue in a cycle
+    chain      latency                            each sum is a dependence chain of one multiply-add a step
     front end  0.05 (h + v)                       instructions around the products
-    registers  3 %                                no free register: LLVM may spill, except on AVX2
+    registers  3 %                                no free register: LLVM may spill (4x24 of 16 registers, not 6x16)
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
     columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or parts across lines
                3, or 7                            A is copied column by column: halves of lines, or parts across lines
 
-28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1). With 12 sums, tiles
-reach 99 %, with 10 94 %, with 9 88 %, with 8 84 to 89 % (Xeon 6/167/1, AVX2, float, panels in L1, 2026-11-30).
+28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
 """
 
 from __future__ import annotations
@@ -208,7 +207,7 @@ def port_cycles(core: CoreModel, multiplies: float, loads: float = 0) -> float:
 
 
 def tile_step_cycles(
-    core: CoreModel, height: float, vectors: int, *, l2_register_cycles: float = 0, elements: int = 1
+    core: CoreModel, height: float, vectors: int, *, streams: bool = False, elements: int = 1
 ) -> float:
     """Cycles of one step along K of a tile of `height` rows (an average) and `vectors` registers a row.
 
@@ -220,18 +219,21 @@ def tile_step_cycles(
         core: The machine's ports.
         height: Rows.
         vectors: Registers of a row.
-        l2_register_cycles: Of a register of B, if it comes from the second cache.
+        streams: Whether B comes from the second cache.
         elements: Elements of a row of A that a load brings.
     """
     multiplies = height * vectors / core.fmas_per_cycle
-    chained = (multiplies**5 + core.fma_latency**5) ** (1 / 5)
     loaded = height / elements + vectors
     loads = loaded / core.loads_per_cycle
     costs = core.costs
     others = loaded + costs.register_tile.loop_instructions / least_k_unroll(core, ceil(height), is_dot=False)
     issued = (height * vectors + others) / core.issue_width
-    busy = max((chained**3 + loads**3) ** (1 / 3), issued)
-    return busy + costs.register_tile.front_end_cycles * others + l2_register_cycles * vectors
+    busy = max((multiplies**3 + loads**3) ** (1 / 3), issued, core.fma_latency)
+    return (
+        busy
+        + costs.register_tile.front_end_cycles * others
+        + (costs.register_tile.l2_register_cycles * vectors if streams else 0)
+    )
 
 
 def least_k_unroll(core: CoreModel, rows: int, *, is_dot: bool) -> int:
@@ -243,32 +245,20 @@ def least_k_unroll(core: CoreModel, rows: int, *, is_dot: bool) -> int:
 
 
 def product_cycles(
-    core: CoreModel,
-    m: int,
-    vectors: int,
-    mr: int,
-    nv: int,
-    *,
-    resident: int = _ALL,
-    packs_b: bool = False,
-    elements: int = 1,
+    core: CoreModel, m: int, vectors: int, mr: int, nv: int, *, resident: int = _ALL, elements: int = 1
 ) -> float:
     """Cycles per position of K over all tiles of a result of `m` rows and `vectors` registers a row.
 
     Rows and vectors are split evenly: tiles differ by at most one row and one vector. A panel of up to `resident`
-    vectors stays in the first cache; where B is packed, its elements are contiguous. A load brings `elements` elements
-    of a row of A.
+    vectors stays in the first cache. A load brings `elements` elements of a row of A.
     """
-    costs = core.costs.register_tile
-    l2_register_cycles = costs.l2_packed_register_cycles if packs_b else costs.l2_register_cycles
     row_tiles = -(-m // mr)
     panels = -(-vectors // nv)
     narrow, wider = divmod(vectors, panels)
     height = m / row_tiles
-    cycles = 0.0
-    for count, width in ((panels - wider, narrow), (wider, narrow + 1)):
-        l2 = l2_register_cycles if width > resident else 0
-        cycles += count * tile_step_cycles(core, height, width, l2_register_cycles=l2, elements=elements)
+    cycles = (panels - wider) * tile_step_cycles(core, height, narrow, streams=narrow > resident, elements=elements)
+    if wider:
+        cycles += wider * tile_step_cycles(core, height, narrow + 1, streams=narrow >= resident, elements=elements)
     return row_tiles * cycles
 
 
@@ -298,7 +288,6 @@ class RegisterTileProblem:
         m, n: Rows and columns of the result.
         lanes: Elements of a register.
         resident: Vectors of B that may be side by side in a panel that stays in the first cache.
-        packs_b: Whether B is packed into panels.
         transposed_store: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
         column: Rows of which 32 bytes of a column are.
         copied_a: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
@@ -309,7 +298,6 @@ class RegisterTileProblem:
     n: int
     lanes: int
     resident: int = _ALL
-    packs_b: bool = False
     transposed_store: int = 0
     column: int = 1
     copied_a: int = 0
@@ -320,26 +308,13 @@ class RegisterTileProblem:
         """Registers of a row of the result."""
         return -(-self.n // self.lanes)
 
-    def cycles(self, core: CoreModel, mr: int, nv: int) -> float:
-        """Cycles per position of K by tiles of up to `mr` rows and `nv` registers."""
-        return product_cycles(
-            core,
-            self.m,
-            self.vectors,
-            mr,
-            nv,
-            resident=self.resident,
-            packs_b=self.packs_b,
-            elements=self.elements,
-        )
-
 
 def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *, spare: int = 0) -> tuple[int, int]:
     """Rows and vectors of the register tile that needs the fewest cycles and leaves `spare` registers free."""
 
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
-        cycles = shape.cycles(core, mr, nv)
+        cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident, elements=shape.elements)
         cycles += _column_access_cycles(shape, core, mr)
         cycles *= 1 + core.costs.register_tile.tile_kind_share * (_kinds_of_tiles(shape, mr, nv) - 1)
         tight = needed_registers(mr, nv, spare=spare, elements=shape.elements) == registers

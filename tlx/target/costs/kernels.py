@@ -17,7 +17,6 @@ class RegisterTileCosts:
         front_end_cycles: Of the instructions around a step's products, for each row and each register of a row.
         loop_instructions: Instructions of an iteration of a loop over K besides products and loads, if they count.
         l2_register_cycles: Of a register of B that a step prefetches from the second-level cache.
-        l2_packed_register_cycles: The same where B is packed into panels.
         spill_factor: For tiles that leave no register free: LLVM may spill.
         tile_kind_share: Share of a product's cycles that each further kind of tile adds: each has code of its own, with
             its epilogue. Estimates hardly tell such tiles apart: 512x784x256 has tiles of 8x3 and 8x2 registers instead
@@ -31,7 +30,6 @@ class RegisterTileCosts:
     front_end_cycles: float = 0.05
     loop_instructions: float = 0
     l2_register_cycles: float = 0.1
-    l2_packed_register_cycles: float = 0.1
     spill_factor: float = 1.03
     tile_kind_share: float = 0
     half_line_store_cycles: float = 12.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
-from tlx.lower.cost import RegisterTileProblem, needed_registers, register_tile
+from tlx.lower.cost import RegisterTileProblem, needed_registers, product_cycles, register_tile
 from tlx.lower.knobs import Knobs
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import with_prefetches
@@ -214,7 +214,7 @@ def _columns(product: _VectorProduct, knobs: Knobs, block: tuple[int, int], *, p
     resident = target.caches.l1 // 2 // (kc * len(gemm.term_offsets) * lanes * size)
     by_rows = not gemm.is_interleaved and (gemm.a.is_row_major or product.dot is not None)
     elements = elements_of_a(target, accumulator) if by_rows else 1
-    shape = RegisterTileProblem(gemm.m, gemm.n, lanes, resident, packs_b=pack_b, elements=elements)
+    shape = RegisterTileProblem(gemm.m, gemm.n, lanes, resident, elements=elements)
     plain = product.dot is None and not knobs and _reads_b(gemm, target, accumulator) and kc >= gemm.k
     packs_a = plain and gemm.a.element != accumulator
     reads_b = plain or (product.dot is None and not pack_b and knobs.pack_a is not True)
@@ -377,7 +377,8 @@ def dot_product_columns(
     def cycles(columns: int) -> float:
         part = replace(shape, n=columns)
         mr, nv = register_tile(part, registers, core, spare=spare)
-        return gemm.k * part.cycles(core, mr, nv)
+        step = product_cycles(core, part.m, part.vectors, mr, nv, resident=part.resident, elements=part.elements)
+        return gemm.k * step
 
     along = cycles(gemm.n - count) + dot_product_columns_cycles(gemm, core, count, shape.lanes)
     return count if along < cycles(gemm.n) and dot_product_rows(registers, count) > 1 else 0
