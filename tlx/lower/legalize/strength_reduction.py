@@ -69,7 +69,6 @@ from tlx.lower.legalize.math.arithmetic import LaneArithmetic, branch_if_any_lan
 from tlx.lower.legalize.math.division import quotients, rounded_ratios
 from tlx.lower.legalize.math.division_cases import quotients_by_case
 from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
-from tlx.lower.legalize.math.exponential import sigmoids
 from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients
 from tlx.lower.legalize.math.subnormal_products import subnormal_products
 from tlx.lower.operations import Accuracy, ElementwiseOp
@@ -447,7 +446,8 @@ def products_with_subnormals(
     those with instructions for exponents, where a branch takes 2 to 10 % of the time of x sigmoid(x) (Xeon 6/207/2,
     `avx512`, 2026-11-30). The builder may be in another block afterwards.
     """
-    if element not in (FLOAT, DOUBLE, BFLOAT) or not _branches_to_subnormals(target):
+    has_branch = target.instructions.has_fma and target.grid is None and target.instructions.functions is None
+    if element not in (FLOAT, DOUBLE, BFLOAT) or not has_branch:
         return []
 
     def multiplied(element: Type, pairs: Sequence[tuple[Value, Value]]) -> list[Value]:
@@ -466,21 +466,6 @@ def products_with_subnormals(
         even, odd = multiplied(FLOAT, list(zip(*halves, strict=True)))
         results.append(joined_floats(b, target, even, odd))
     return results
-
-
-def sigmoids_with_subnormals(b: Builder, target: Target, element: Type, registers: Sequence[Value]) -> list[Value]:
-    """The sigmoids of registers of floats, in fewer instructions where none may be subnormal.
-
-    Empty where a branch does not pay. The builder may be in another block afterwards.
-    """
-    if element != FLOAT or not _branches_to_subnormals(target):
-        return []
-    return sigmoids(lanes_of(b, target, registers[0], element), registers)
-
-
-def _branches_to_subnormals(target: Target) -> bool:
-    """Whether a branch leads to code for subnormal results: a target without instructions that make it short."""
-    return target.instructions.has_fma and target.grid is None and target.instructions.functions is None
 
 
 _LOWER_HALF: Final = 0xFFFF

@@ -65,7 +65,6 @@ from tlx.lower.legalize.strength_reduction import (
     quotients_only_rounded,
     rounded_quotients,
     row_quotients,
-    sigmoids_with_subnormals,
 )
 from tlx.lower.legalize.tile_values import TileValues, lane_counts
 from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, RightWithPermutedColumns, permuted_bfloat_as_float, vnni_packed
@@ -278,10 +277,6 @@ class VectorLegalizer(TileValues):
         tile = self.registers(op.tensors[0], op.instruction.value)
         tile = with_lanes(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
-        if name == "sigmoid" and (
-            registers := sigmoids_with_subnormals(self.b, self.target, tile.element, tile.flat())
-        ):
-            return tile.replaced(registers)
         emit = partial(emit_unary, self.b, self.target, name, tile.element, accuracy=Accuracy.of(op.instruction))
         emitters = [partial(emit, r) for r in tile.flat()]
         return tile.replaced(emit_interleaved(self.b, emitters))

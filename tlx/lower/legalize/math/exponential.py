@@ -45,9 +45,6 @@ small. For floats, with E = e^x, which need not be more than e^20,
 
     sigmoid(x) = E / (1 + E)        relatively exact down to the denormals
 
-Several registers of which no x is beyond 87 or -87 take a quarter fewer instructions: their E are normal numbers, and
-are neither limited nor rounded to subnormal ones (`sigmoids`).
-
 and for doubles, with E = e^-|x|,
 
     sigmoid(x) = 1 / (1 + E)        x >= 0
@@ -93,9 +90,7 @@ of the last sum, and the error of r.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 from typing import Final
 
 from tlx.ir.values import Value
@@ -104,7 +99,6 @@ from tlx.lower.legalize.math.arithmetic import (
     RoundedNumber,
     ScaledNumber,
     away_from_zero,
-    branch_if_any_lane,
     even_odd,
     fast_two_sum,
     hex_floats,
@@ -118,7 +112,6 @@ from tlx.lower.legalize.math.arithmetic import (
     two_sum,
     ulp_to_one,
 )
-from tlx.lower.legalize.registers import emit_interleaved
 from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
 
 LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
@@ -432,42 +425,16 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     return result if lanes.single else lanes.choose(lanes.compare("uno", x, 0.0), x, result)
 
 
-def sigmoids(lanes: LaneArithmetic, registers: Sequence[Value]) -> list[Value]:
-    """The sigmoids of registers of floats, on targets without instructions for them.
-
-    A branch leads to `sigmoid` if a magnitude is so large that E may be subnormal or infinite. The builder is in
-    another block afterwards.
-    """
-    far = [lanes.compare("ogt", lanes.magnitude(x), _LARGEST_OF_SIGMOID) for x in registers]
-    return branch_if_any_lane(
-        lanes,
-        reduce(partial(lanes.b.binary, "or"), far),
-        lambda: emit_interleaved(lanes.b, [partial(sigmoid, lanes, x) for x in registers]),
-        lambda: emit_interleaved(lanes.b, [partial(_normal_sigmoid, lanes, x) for x in registers]),
-    )
-
-
-def _normal_sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
-    """The sigmoid of floats of a magnitude up to `_LARGEST_OF_SIGMOID`, or NaN."""
-    word, fraction = _rounded_power(lanes, away_from_zero(lanes, x))
-    power = lanes.from_bits(word)
-    return lanes.div(lanes.mul(fraction, power), lanes.multiply_add(fraction, power, 1.0))
-
-
-def _rounded_power(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:
-    """The bits of 2^n, and e^r, whose product is e^x."""
-    word = lanes.multiply_add(x, LOG2_E, _ROUNDING)
-    r = _less_multiple_of_ln2(lanes, x, lanes.sub(word, _ROUNDING))
-    return lanes.integer_op("shl", lanes.bits(word), lanes.fraction), horner(lanes, r, (1.0, 1.0, *SINGLE.q))
-
-
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
     """The sigmoid of floats, on targets without instructions for it.
 
     E is a product, so that NaN stays, and 1 + E a multiply-add: of raised powers, and of zero where E is subnormal.
     """
     x = lanes.at_most(lanes.at_least(away_from_zero(lanes, x), SINGLE.lowest), _ROUNDED_TO_ONE)
-    power, fraction = _rounded_power(lanes, x)
+    word = lanes.multiply_add(x, LOG2_E, _ROUNDING)
+    r = _less_multiple_of_ln2(lanes, x, lanes.sub(word, _ROUNDING))
+    fraction = horner(lanes, r, (1.0, 1.0, *SINGLE.q))
+    power = lanes.integer_op("shl", lanes.bits(word), lanes.fraction)
     is_subnormal = lanes.compare("olt", x, _SUBNORMAL_BELOW)
     raised = lanes.from_bits(raise_subnormal(lanes, power, is_subnormal))
     added = lanes.choose(is_subnormal, 0.0, lanes.from_bits(power))
