@@ -61,7 +61,9 @@ def check_subtarget(
     if unknown["features"]:
         names = [feature[1:] for feature in unknown["features"]]
         message = f"target {target} needs features that triple '{triple}' does not have: {', '.join(names[:3])}"
-        raise UsageError(f"{message}{_suggestion(names[0], _processors_and_features(triple)[1]) if len(names) == 1 else ''}")
+        raise UsageError(
+            f"{message}{_suggestion(names[0], _processors_and_features(triple)[1]) if len(names) == 1 else ''}"
+        )
 
 
 @cache
