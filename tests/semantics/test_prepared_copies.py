@@ -153,7 +153,7 @@ _WRITERS: Final = {
 
 def _result(text: str, *stages: str) -> Array:
     rng = np.random.default_rng(0)
-    w, x, y = rng.normal(size=(32, 32)).astype("f4"), rng.normal(size=(32, 32)).astype("f4"), np.zeros((32, 32), "f4")
+    w, x, y = rng.normal(size=(33, 32)).astype("f4"), rng.normal(size=(32, 32)).astype("f4"), np.zeros((32, 32), "f4")
     module = parse(text)
     for stage in stages:
         module = lower(module, "avx512", options=Options(start_after="to-2d", stop_after=stage))
@@ -228,6 +228,27 @@ def test_other_loops_are_executed_in_each_call(source: int, destination: int, fi
     """All iterations write to one row, or the loop's first index is not 0."""
     text = _program_with_loop(_copied_by_rows(source, destination, first))
     assert "tlx.nest.f(" in _bodies(text, start_after="to-2d")["f"]
+
+
+def test_narrow_indices_that_wrap_around_are_not_affine() -> None:
+    """An i8 of 4 * 32 is -128: the loop reads rows 4, 5, 6, 7, 0, 1, 2 and 3."""
+    text = _program_with_loop(_copied_by_rows(32, 32)).replace("slt i64 %next, 32", "slt i8 %next, 8")
+    text = text.replace("phi i64", "phi i8").replace("%next = add i64", "%next = add i8")
+    text = text.replace("%from.offset = mul i64 %i, 32", "%from.offset = mul i8 %i, 32")
+    text = text.replace("float, ptr %w, i64 %from.offset", "float, ptr %middle, i8 %from.offset")
+    text = text.replace("%to.offset = mul i64 %i, 32\n", "%middle = getelementptr inbounds float, ptr %w, i64 128\n")
+    text = text.replace("float, ptr %buf, i64 %to.offset", "[32 x float], ptr %buf, i8 %i")
+    assert "tlx.nest.f(" in _bodies(text, start_after="to-2d")["f"]
+    np.testing.assert_array_equal(_result(text, "to-tiles")[:, :8], _result(text)[:, :8])
+
+
+@pytest.mark.parametrize("type_", ["[3 x float]", "<3 x float>", "{ float, i64 }"])
+def test_indices_step_over_whole_elements(type_: str) -> None:
+    """A vector of three floats occupies 16 bytes of an array, as four do."""
+    text = _program("").replace(f"elementtype(float) %w, {_ROWS}", f"elementtype(float) %second, {_ROWS}")
+    second = f"%one = add i64 0, 1\n  %second = getelementptr {type_}, ptr %w, i64 %one"
+    text = text.replace("%a = call", f"{second}\n  %a = call")
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
 
 
 def test_an_operand_that_no_iteration_moves_is_copied_once() -> None:

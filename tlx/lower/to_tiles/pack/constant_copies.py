@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 from tlx.ir.control_flow import FunctionLoops, Loop
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.rewrite import Use, definitions, underlying_object, uses
-from tlx.ir.types import bytes_of
+from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.memory.aliases import gep_offset, size_of
 from tlx.lower.memory.allocation import is_buffer
@@ -169,14 +169,20 @@ def _offset_terms(
     constant = gep_offset(address)
     if constant is not None:
         return {"": constant}
-    if address.source_type is None or len(address.operands) != 2:
+    step = size_of(address.source_type)
+    if step is None or len(address.operands) != 2:
         return None
     terms = _affine_terms(defined, address.operands[1], indices)
-    return None if terms is None else {name: n * bytes_of(address.source_type) for name, n in terms.items()}
+    return None if terms is None else {name: n * step for name, n in terms.items()}
 
 
 def _affine_terms(defined: Mapping[str, Instruction], value: Value, indices: Collection[str]) -> dict[str, int] | None:
-    """The coefficients of indices in an integer, and its constant term by the empty name; None if it is not affine."""
+    """The coefficients of indices in an integer, and its constant term by the empty name; None if it is not affine.
+
+    Narrow integers count as not affine, as they may wrap around before they are extended.
+    """
+    if value.type != I64:
+        return None
     if isinstance(value, ConstInt):
         return {"": value.value}
     definition = defined.get(value.name) if isinstance(value, Local) else None
