@@ -1,4 +1,4 @@
-"""Models for fuzzers, which damage them: StableHLO as MLIR text, and as the portable artifacts that JAX exports."""
+"""Models for fuzzers, which corrupt them: StableHLO as MLIR text, and as the portable artifacts that JAX exports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from jaxlib.mlir.dialects import stablehlo
 
 _VERSION: Final = "1.8.0"
-"""Of the artifacts: one that many releases of JAX write and read, so that the same seed damages the same bytes."""
+"""Version of the artifacts: many releases of JAX write it, so that a seed corrupts the same bytes with each of them."""
 _LAYERS: Final = """\
 func.func public @main(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>, %b: tensor<3xf32>)
     -> (tensor<2x3xf32> {jax.result_info = "softmax"}, tensor<2x3xbf16> {jax.result_info = "hidden"}) {
@@ -99,4 +99,5 @@ func.func public @main(%n: tensor<i32>, %x: tensor<5x3xf32>) -> (tensor<5x3xf32>
 """
 _TEXTS: Final = (_LAYERS, _NETWORK, _LOOP)
 _ARTIFACTS: Final = tuple(stablehlo.serialize_portable_artifact_str(text, _VERSION) for text in _TEXTS)
-EXAMPLES: Final[tuple[bytes | str, ...]] = (*_ARTIFACTS, *_ARTIFACTS, *_TEXTS)  # users have few texts
+EXAMPLES: Final[tuple[bytes | str, ...]] = (*_ARTIFACTS, *_ARTIFACTS, *_TEXTS)
+"""Each artifact counts twice, since users have more artifacts than texts."""

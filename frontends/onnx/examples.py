@@ -1,48 +1,21 @@
-"""Models for fuzzers, which damage them: cut short, with other bytes, or with other numbers, names and operands."""
+"""Models for fuzzers, which corrupt their bytes, or, by `mutated_fields`, their numbers, names and operands."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import onnx
 from onnx import helper
 
-_FIELDS: Final = 0.5
-"""Share of the models in which fields are changed, not bytes."""
 _NUMBERS: Final = (0, 1, -1, 2, 3, 7, 100, 65536, 1 << 31, -(1 << 31), (1 << 62) + 1, -(1 << 63))
 
 
-def DAMAGED(choose: random.Random) -> bytes:  # noqa: N802 (fuzzers find it by this name)
-    """A damaged model."""
-    return damaged(choose.choice(_models()), choose)
-
-
-def damaged(data: bytes, choose: random.Random) -> bytes:
-    """A model cut short, with some bytes or fields changed, or with a part twice, elsewhere, or left out."""
-    if choose.random() < _FIELDS:
-        return _with_other_fields(data, choose)
-    a, b = sorted((choose.randrange(len(data) + 1), choose.randrange(len(data) + 1)))
-    kind = choose.randrange(5)
-    if kind == 0:
-        return data[:b]
-    if kind == 1:
-        return data[:a] + data[b:]
-    if kind == 2:
-        return data[:b] + data[a:]
-    changed = bytearray(data)
-    for _ in range(choose.randint(1, 3)):
-        place = choose.randrange(len(data))
-        changed[place] = choose.randrange(256) if kind == 3 else changed[place] ^ (1 << choose.randrange(8))
-    return bytes(changed)
-
-
-def _with_other_fields(data: bytes, choose: random.Random) -> bytes:
-    """A model in which some numbers, names, types and operands are others, or are missing."""
-    proto = onnx.ModelProto.FromString(data)
+def mutated_fields(choose: random.Random, model: bytes) -> bytes:
+    """A model in which some numbers, names, types and operands are changed or missing."""
+    proto = onnx.ModelProto.FromString(model)
     graphs = [proto.graph, *(a.g for node in proto.graph.node for a in node.attribute if a.HasField("g"))]
     for _ in range(choose.randint(1, 3)):
         graph = graphs[choose.randrange(len(graphs))]
@@ -85,11 +58,6 @@ def _with_other_fields(data: bytes, choose: random.Random) -> bytes:
                 attribute.f = choose.gauss()
                 attribute.s = b"none"
     return proto.SerializeToString()
-
-
-@cache
-def _models() -> tuple[bytes, ...]:
-    return _network(), _layers(), _loop()
 
 
 def _layers() -> bytes:
@@ -175,3 +143,6 @@ def _model(
     made = helper.make_graph(list(nodes), "model", declared, results, stored)
     whole = helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     return whole.SerializeToString()
+
+
+EXAMPLES: Final = (_network(), _layers(), _loop())

@@ -45,6 +45,8 @@ _ODD: Final = ("\0", "\\", "9" * 5000, "é", "<" * 60, "{" * 60, *"()\"'!#;%@*",
 _PROGRAMS: Final = 60
 _FRONT_END_WEIGHT: Final = 3
 """How often a front end's example counts: there are few, but front ends have much code that rejects input."""
+_FIELDS: Final = 0.5
+"""Share of the models whose fields are changed instead of their bytes, where the front end can change fields."""
 _DEFINED: Final = re.compile(r"^define [^@\n]*@([\w.]+)", re.MULTILINE)
 _GLOBAL: Final = re.compile(r"@([\w.]+)")
 _TYPED: Final = re.compile(r"(?:\w|>)\*")
@@ -86,16 +88,23 @@ def damaged_models() -> tuple[tuple[Callable[[random.Random], bytes], str], ...]
         if hasattr(front_end, "READ") and _has_examples(front_end):
             with contextlib.suppress(ModuleNotFoundError):  # a package that reads them
                 examples = import_module(f"{front_end.__name__}.examples")
-                draw = examples.DAMAGED if hasattr(examples, "DAMAGED") else partial(_damaged, examples.EXAMPLES)
-                found.append((draw, front_end.SUFFIXES[0]))
+                found.append((partial(_damaged_example, examples), front_end.SUFFIXES[0]))
     return tuple(found)
 
 
-def _damaged(examples: Sequence[bytes | str], choose: random.Random) -> bytes:
-    example = choose.choice(examples)
-    if isinstance(example, bytes):
-        return mutated_bytes(choose, example)
-    return mutated_text(choose, example).encode(errors="surrogatepass")
+def _damaged_example(examples: ModuleType, choose: random.Random) -> bytes:
+    return damaged_model(choose, choose.choice(examples.EXAMPLES), getattr(examples, "mutated_fields", None))
+
+
+def damaged_model(
+    choose: random.Random, model: bytes | str, mutated_fields: Callable[[random.Random, bytes], bytes] | None
+) -> bytes:
+    """A model with changed text or bytes, or with changed fields if its front end has a function that changes them."""
+    if isinstance(model, str):
+        return mutated_text(choose, model).encode(errors="surrogatepass")
+    if mutated_fields is not None and choose.random() < _FIELDS:
+        return mutated_fields(choose, model)
+    return mutated_bytes(choose, model)
 
 
 SETTINGS: Final = (
@@ -193,9 +202,9 @@ def mutated_text(choose: random.Random, text: str | None = None) -> str:
     return "".join(pieces)
 
 
-def mutated_bytes(choose: random.Random, bitcode: bytes) -> bytes:
-    """Bitcode with some bytes changed, removed or inserted, or truncated."""
-    data = bytearray(bitcode)
+def mutated_bytes(choose: random.Random, original: bytes) -> bytes:
+    """Bitcode or a model with some bytes changed, removed or inserted, or truncated."""
+    data = bytearray(original)
     for _ in range(choose.choice([1, 1, 2, 5, 20])):
         at = choose.randrange(len(data))
         kind = choose.randrange(6)

@@ -15,7 +15,8 @@ from tests.semantics.frontends.onnx.node_cases import node_cases
 from tests.semantics.frontends.onnx.test_session import loop, two_layers
 from tlx.diagnostics import TlxError
 from tlx.frontends.onnx import InferenceSession
-from tlx.frontends.onnx.examples import DAMAGED, damaged
+from tlx.frontends.onnx.examples import EXAMPLES, mutated_fields
+from tlx.fuzz.mutation import damaged_model
 
 SECONDS = 20
 MEMORY = 6 << 30
@@ -56,10 +57,10 @@ def limited() -> Generator[None]:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in range(1, 8))])
 def test_damaged_models_are_errors(seed: int) -> None:
     choose = random.Random(seed)
-    whole = models()
+    whole = [*EXAMPLES, *models()]
     errors: list[str] = []
     for number in range(200):
-        data = damaged(whole[number // 2 % len(whole)], choose) if number % 2 else DAMAGED(choose)
+        data = damaged_model(choose, whole[number % len(whole)], mutated_fields)
         with limited():
             try:
                 InferenceSession(data, lazy=True).translate()
