@@ -14,12 +14,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-
-from tlx.ir.values import record
+from dataclasses import dataclass, replace
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class View:
     """Element `x` is at `offset + sum(x[d] * strides[d])` of a flattened tensor.
 
@@ -130,7 +128,7 @@ class View:
         return replace(self, shape=tuple(shape), strides=tuple(next(rest) if extent > 1 else 0 for extent in shape))
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TokenView:
     """A nested view in the terms of a token.
 

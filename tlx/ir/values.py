@@ -8,25 +8,12 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, TypeVar, dataclass_transform
+from typing import Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
 
-T = TypeVar("T")
 
-
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(class_: type[T]) -> type[T]:
-    """A class decorator like `dataclass(frozen=True, slots=True)`, for classes with many objects.
-
-    A frozen data class assigns each attribute by a call of `object.__setattr__`, which takes most of the time to make
-    an object (two attributes: 0.37 us, of a record 0.12; Python 3.11). The lowering of a model makes half a million.
-    Only type checkers refuse assignments to the attributes of a record.
-    """
-    return dataclass(slots=True, unsafe_hash=True)(class_)
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class Value:
     """Base of all operands."""
 
@@ -38,7 +25,7 @@ class Value:
         return f"{self.type.spelling} {self}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Local(Value):
     """`%name`: an argument, an instruction's result, or a block (type label). `name` has no `%`."""
 
@@ -53,7 +40,7 @@ class Local(Value):
         return f"{self.type.spelling} %{self.name}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Global(Value):
     """`@name`. `name` has no `@`; quoted names keep their quotes."""
 
@@ -63,12 +50,12 @@ class Global(Value):
         return f"@{self.name}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Constant(Value):
     """Base of all constants."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConstInt(Constant):
     """An integer; `value` is as written (negative numbers allowed)."""
 
@@ -85,7 +72,7 @@ class ConstInt(Constant):
         return self.value % (1 << self.type.bits) if isinstance(self.type, IntType) else self.value
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConstFloat(Constant):
     """A floating-point number in LLVM's spelling."""
 
@@ -114,7 +101,7 @@ class ConstFloat(Constant):
         return float(text)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Keyword(Constant):
     """`zeroinitializer`, `null`, `undef`, `poison` or `none`."""
 
@@ -124,7 +111,7 @@ class Keyword(Constant):
         return self.word
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Aggregate(Constant):
     """A vector, array or struct constant; `brackets` is its opening spelling: `<`, `[`, `{` or `<{`."""
 
@@ -156,7 +143,7 @@ class Aggregate(Constant):
         return f"{self.brackets}{space}{', '.join(e.typed for e in self.elements)}{space}{closing}"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Splat(Constant):
     """`splat (type value)`."""
 
@@ -166,7 +153,7 @@ class Splat(Constant):
         return f"splat ({self.element.typed})"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class OpaqueConstant(Constant):
     """A constant kept as spelled: `c"..."` strings, inline asm, metadata operands, blockaddress, ..."""
 
@@ -176,7 +163,7 @@ class OpaqueConstant(Constant):
         return self.spelling
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConstExpr(Constant):
     """A constant expression, kept as spelled, with its operands."""
 

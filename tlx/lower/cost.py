@@ -40,7 +40,6 @@ from math import ceil
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
-from tlx.ir.values import record
 from tlx.target.costs.blocks import BlockCosts
 from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel
@@ -53,7 +52,7 @@ _ALL: Final = 1 << 30
 _L2: Final = 1  # index of the second-level cache in `MatrixUnitCosts.load_cycles`
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ComputeUnit:
     """The unit that multiplies the matrices of a contraction: the vector unit or the matrix unit.
 

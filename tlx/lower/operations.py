@@ -27,7 +27,7 @@ from tlx.ir.module import (
 )
 from tlx.ir.tensors.model import ELEMENTWISE_FUNCTIONS
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, FloatType, IntType, Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints, record
+from tlx.ir.values import Constant, ConstInt, Value, const_float, const_int, const_ints
 from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
@@ -86,7 +86,7 @@ class Accuracy:
 FULL_ACCURACY: Final = Accuracy()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ElementwiseOp:
     """An elementwise instruction without operands and type.
 

@@ -14,10 +14,10 @@ from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call, operand_span
 from tlx.ir.types import PointerType, Type, VectorType
-from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value, record
+from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """The tensor of a token.
 
@@ -37,7 +37,7 @@ class Tensor:
     pitches: tuple[int, ...] | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TensorOp:
     """A tensor call that makes no token: an operation or a store.
 

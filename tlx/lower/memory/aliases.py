@@ -24,7 +24,7 @@ from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.rewrite import Use, definitions, uses
 from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, Type, VectorType, bytes_of, next_power_of_two
-from tlx.ir.values import ConstExpr, ConstInt, Global, Keyword, Local, Value, record
+from tlx.ir.values import ConstExpr, ConstInt, Global, Keyword, Local, Value
 from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import ELEMENTWISE_INTRINSICS
 
@@ -49,7 +49,7 @@ _DERIVES: Final = _SAME_OBJECT | {"phi", "select"}
 _HARMLESS: Final = frozenset({"icmp", "load", "#dbg"})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class UnderlyingObject:
     """An object that a pointer may point into.
 
@@ -60,7 +60,7 @@ class UnderlyingObject:
     name: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MemoryLocation:
     """Bytes from a pointer on; `size` is None where it is not known."""
 

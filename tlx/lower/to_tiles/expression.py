@@ -19,7 +19,7 @@ from typing import Final
 from tlx.diagnostics import counted
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, bits_of, bytes_of
-from tlx.ir.values import Value, record
+from tlx.ir.values import Value
 from tlx.lower.operations import (
     DIVISIONS,
     FULL_ACCURACY,
@@ -34,7 +34,7 @@ from tlx.lower.operations import (
 from tlx.target.target import Target
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MatrixView:
     """A logical matrix in memory.
 
