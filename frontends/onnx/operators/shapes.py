@@ -15,6 +15,9 @@ from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.graph import Value
 from tlx.intrinsics.numpy_types import is_float
 
+_LONGEST_CONSTANT_RANGE: Final = 1 << 22
+"""Elements of a range up to which it is a constant; a longer one is computed when the model runs."""
+
 
 @operator("Identity", "Dropout", note="Dropout as in inference")
 def identity(t: Tensors, node: OnnxNode, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> Any:
@@ -248,7 +251,7 @@ def _border(t: Tensors, mode: str, extent: int, low: int, high: int) -> Array:
 
 
 @operator("Range")
-def range_(t: Tensors, node: OnnxNode, start: Tensor, limit: Tensor, delta: Tensor) -> Array:
+def range_(t: Tensors, node: OnnxNode, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """Numbers at equal distances."""
     _ = node
     a, b, step = (t.scalar(x, what) for x, what in ((start, "start"), (limit, "limit"), (delta, "delta")))
@@ -256,18 +259,21 @@ def range_(t: Tensors, node: OnnxNode, start: Tensor, limit: Tensor, delta: Tens
         t.fail("delta is 0")
     count = max(0, math.ceil((b - a) / step))
     t.checked((count,))
+    if count > _LONGEST_CONSTANT_RANGE:
+        return t.add(t.multiply(t.graph.iota((count,), 0, start.dtype), step), a)
     return (a + np.arange(count) * step).astype(start.dtype)
 
 
 @operator("EyeLike")
-def eye_like(t: Tensors, node: OnnxNode, x: Tensor) -> Array:
+def eye_like(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """Ones on a diagonal."""
     number = node.get("dtype")
     dtype = x.dtype if number is None else element_type(number)
     if dtype is None or len(x.shape) != 2:
         raise node.error(f"a diagonal of {type_name(number or 0)}, shape {x.shape}, is not supported")
     t.checked(x.shape)
-    return np.eye(*x.shape, k=node.integer("k", 0), dtype=dtype)
+    rows, columns = map(np.arange, x.shape)
+    return t.convert(t.compare("eq", rows[:, None] + node.integer("k", 0), columns), dtype)
 
 
 _MOST_RANDOM: Final = 1 << 26

@@ -192,6 +192,18 @@ def test_tensors_without_elements(
     np.testing.assert_array_equal(result, wanted, strict=True)
 
 
+@pytest.mark.parametrize(("dtype", "start", "step"), [("i8", 10**12, 7), ("f4", -3, 0.5)])
+def test_long_ranges_are_computed_when_the_model_runs(dtype: str, start: int, step: float) -> None:
+    """As constants, they need memory while a model is translated."""
+    expected = start + step * np.arange((1 << 22) + 5, dtype=dtype)
+    constants = {"a": expected[0], "b": expected[-1] + np.asarray(step, dtype), "d": np.asarray(step, dtype)}
+    proto = graph([helper.make_node("Range", ["a", "b", "d"], ["y"])], {"x": W}, ["y"], 17, constants)
+    session = InferenceSession(proto)
+    assert session.translate().outputs == (None,)
+    (result,) = session.run(None, {"x": W})
+    np.testing.assert_array_equal(result, expected, strict=True)
+
+
 @pytest.mark.parametrize("index", [-7, 6, 10**12])
 @pytest.mark.parametrize(
     ("operator", "shape", "wanted"),
