@@ -136,7 +136,7 @@ def resolve_target(
 
 
 def _check_detection(target: Target, triple: str) -> None:
-    """Check that a program for a triple can detect the versions of a target, but the weakest one.
+    """Check that a program for a triple can detect each version of a target but the weakest.
 
     Raises:
         UsageError: It cannot.
@@ -146,7 +146,8 @@ def _check_detection(target: Target, triple: str) -> None:
     asking = next((version for version in target.versions[1:] if version.detection.on_linux_only), None)
     if asking is not None and not may_be_linux(triple):
         message = f"target '{asking.name}' cannot be one of several for '{triple}'"
-        raise UsageError(f"{message}: only on Linux, a program can find out whether its machine supports it")
+        remedy = "compile for it alone, or leave it out"
+        raise UsageError(f"{message}: a program can detect its machines only on Linux; {remedy}")
 
 
 def foreign_triple(target: Target | str) -> str:

@@ -235,7 +235,7 @@ def _check_extents(context: FunctionCheck, node: Blas, operands: dict[str, Memre
 
 
 def _check_in_place(context: FunctionCheck, node: Blas, **operands: MemrefType) -> None:
-    """No input with other indices than the output is the output as well."""
+    """Check that the output is not an input whose entries are read in another order or repeatedly."""
     output = entry_of(type(node)).writes
     if output not in operands:
         return
@@ -243,7 +243,7 @@ def _check_in_place(context: FunctionCheck, node: Blas, **operands: MemrefType) 
     indices = node.indices(output, operands[output].order)
     for field, type_ in operands.items():
         if getattr(node, field) == name and node.indices(field, type_.order) != indices:
-            message = f"the output {name} is an input, of which other entries are read: write to another memref"
+            message = f"the output {name} is also an input, read at other indices: write to another memref"
             context.report_operand(node, name, message)
             return
 

@@ -82,7 +82,7 @@ def test_targets_without_detection_cannot_be_combined() -> None:
     ],
 )
 def test_versions_that_linux_is_asked_about_are_for_linux(name: str, triple: str, asking: str) -> None:
-    message = f"target '{asking}' cannot be one of several for '{triple}': only on Linux, a program can find out"
+    message = f"target '{asking}' cannot be one of several for '{triple}': a program can detect its machines only on"
     with pytest.raises(UsageError, match=message):
         resolve_target(name, triple=triple)
 
