@@ -61,7 +61,7 @@ def check(
     with np.errstate(all="ignore"):
         expected = np.asarray(reference(*wide))
     assert value.shape == expected.shape
-    for result in (graph.evaluate(*arrays), graph.compile(verify_each=True)(*arrays)):
+    for result in (graph.evaluate(*arrays), graph.compile()(*arrays)):
         assert result.shape == expected.shape
         assert result.dtype == value.dtype
         if value.dtype.kind in "biu":
@@ -81,7 +81,7 @@ def same(
     values = build(graph, *(graph.parameter(f"x{k}", a.shape, a.dtype) for k, a in enumerate(arrays)))
     for value in _several(values):
         graph.output(value)
-    for function in (graph.evaluate, *(graph.compile(target, verify_each=True) for target in targets)):
+    for function in (graph.evaluate, *(graph.compile(target) for target in targets)):
         results = _several(function(*arrays))
         assert len(results) == len(expected)
         for result, wanted in zip(results, expected, strict=True):

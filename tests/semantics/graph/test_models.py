@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tlx.graph import Graph, Value
-from tlx.llvm.process import LLVMProcess
 
 S, H, E = 6, 2, 4  # rows, heads, elements of a head
 D = H * E
@@ -38,7 +36,7 @@ def gelu(x: Any) -> Any:
 
 
 def same(graph: Graph, arrays: list[Any], expected: Any) -> None:
-    for result in (graph.evaluate(*arrays), graph.compile(verify_each=True)(*arrays)):
+    for result in (graph.evaluate(*arrays), graph.compile()(*arrays)):
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -107,21 +105,3 @@ def test_training_step() -> None:
     for results in (graph.evaluate(x, w, y), graph.compile()(x, w, y)):
         for result, reference in zip(results, expected, strict=True):
             np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("verifies", [False, True])
-def test_llvm_verifies_only_what_it_compiles(verifies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a large constant takes LLVM long, and the graph's IR is not the user's."""
-    requests: list[str] = []
-    ask = LLVMProcess.ask
-
-    def noted(self: LLVMProcess, request: str, data: str | bytes, **arguments: Any) -> bytes:
-        requests.append(request)
-        return ask(self, request, data, **arguments)
-
-    monkeypatch.setattr(LLVMProcess, "ask", noted)
-    graph = Graph("scaled")
-    graph.output(graph.parameter("x", (64, 64)) * 2.0)
-    compiled = graph.compile(verify_each=True) if verifies else graph.compile()
-    assert ("check" in requests) == verifies
-    assert compiled(np.ones((64, 64), np.float32)).sum() == 2 * 64 * 64
