@@ -60,12 +60,13 @@ def _started(data: bytes, name: str) -> tuple[int, bytes, bytes]:
 
 
 def _may_fork() -> bool:
+    """Whether this process has loaded MLIR and has no other threads, whose locks a fork would keep for ever."""
     tasks = Path("/proc/self/task")
     return "jaxlib.mlir.ir" in sys.modules and tasks.exists() and len(list(tasks.iterdir())) == 1
 
 
 def _forked(data: bytes, name: str) -> tuple[int, bytes, bytes]:
-    """The same of a copy of this process."""
+    """Exit status, standard output and standard error of a fork of this process that translates a file."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         child = os.fork()
         if not child:
@@ -85,7 +86,8 @@ def _forked(data: bytes, name: str) -> tuple[int, bytes, bytes]:
 
 def program_text(program: StablehloModule, name: str) -> str:
     """The TLX IR of a program: its constants are in the module, its parameters and results are pointers."""
-    from tlx.frontends.jax.operations import REFUSED, RULES  # half the time of reading a file, which a damaged one ends
+    # Importing these takes half the time of reading a file, and a damaged file does not need them.
+    from tlx.frontends.jax.operations import REFUSED, RULES
     from tlx.frontends.jax.translation import ProgramTranslation
     from tlx.graph import Graph
 

@@ -11,10 +11,12 @@
         for i in numba.prange(len(images)):
             ... layer(images[i], w, b) ...
 
-signatures   element types and shapes that kernels are declared with
-program      what is lowered: TLX IR, and a function that Numba's code calls
-linking      a program in Numba's code, and in its cache on disk
-kernels      kernels as Numba types, overloads by shape, checks of arguments
+signatures      element types and shapes that kernels are declared with
+program         what is lowered: TLX IR, and a function that Numba's code calls
+linking         a program in Numba's code, and in its cache on disk
+kernels         what all kernels have: a Numba type, overloads by shape, checks of arguments
+graph_kernels   kernels of functions that build graphs
+module_kernels  kernels of functions of modules
 
 The package `numba` is imported when the first kernel is made.
 """
