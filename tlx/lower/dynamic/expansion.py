@@ -55,7 +55,7 @@ from tlx.lower.memory.views import Storage
 from tlx.lower.operations import ElementwiseOp
 
 _ZERO: Final = i64(0)
-_BITS: Final = "tensors of i1 are not lowered yet where an extent is known only at run time: use i8, a byte an element"
+_BITS: Final = "tensors of i1 are not lowered yet where an extent is known only at run time: store them as i8"
 
 
 @dataclass(eq=False)
