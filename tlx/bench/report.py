@@ -352,7 +352,7 @@ def verdict(cell: Record, lanes: int) -> BarVerdict | None:
     top = (share_of_peak(cell, best) if best else None) or 1.0
     to_best = cell["to_best"] or 0.0
     if cell["unit"] == "GB/s":
-        return _verdict(min(_MEMORY_BAR, top), part)
+        return _verdict_of_shares(min(_MEMORY_BAR, top), part)
     if cell["peak_loop"].startswith("tdp"):
         if not best:
             return None
@@ -363,10 +363,10 @@ def verdict(cell: Record, lanes: int) -> BarVerdict | None:
     if cell["row"] == "gemm" and "read" not in cell["peak_loop"] and sides and max(sides) <= _SMALL:
         bar, to_libxsmm = _LANE_BAR * _lane_share(cell, sides, lanes), cell["to_peers"].get("libxsmm", 1.0)
         return BarVerdict(bar, min(to_libxsmm, part / bar), to_libxsmm >= _TIE and part >= bar)
-    return _verdict(min(_PEAK_BAR, top), part, to_best)
+    return _verdict_of_shares(min(_PEAK_BAR, top), part, to_best)
 
 
-def _verdict(bar: float, part: float, to_best: float = 0.0) -> BarVerdict:
+def _verdict_of_shares(bar: float, part: float, to_best: float = 0.0) -> BarVerdict:
     reached = max(part / bar, to_best)
     return BarVerdict(bar, reached, reached >= _TIE)
 

@@ -257,7 +257,7 @@ def _inserted_elements(writer: DataflowWriter) -> KnownValue | None:
     return KnownValue(writer.let(f"freeze {vector} {result}", x.type), x.facts.joined(into.facts))
 
 
-def _select_of_constant(writer: DataflowWriter) -> KnownValue | None:
+def _select_by_constant(writer: DataflowWriter) -> KnownValue | None:
     """`select` by a constant, which `opt` turns into a shuffle."""
     x, count = _operand(writer)
     if not count:
@@ -325,7 +325,7 @@ LANES: Final[dict[str, Operation]] = {
     "interleave": _interleave,
     "deinterleave": _deinterleave,
     "elements": _inserted_elements,
-    "choice": _select_of_constant,
+    "choice": _select_by_constant,
     "vector-reduce": _reduced,
     "count": _counted,
 }

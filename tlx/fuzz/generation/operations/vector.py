@@ -178,7 +178,7 @@ def _order(name: str) -> Operation:
 def _saturating_shift(name: str) -> Operation:
     def operation(writer: DataflowWriter) -> KnownValue:
         x, y = _integers(writer)
-        amount = _valid_operation(writer, "and", y, width(x.element) - 1)
+        amount = _valid_operand(writer, "and", y, width(x.element) - 1)
         return _intrinsic(writer, name, [x, amount], x.element, unknown_facts(x.element))
 
     return operation
@@ -341,7 +341,7 @@ def _bitwise(name: str) -> Operation:
     return operation
 
 
-def _valid_operation(writer: DataflowWriter, name: str, x: KnownValue, number: int) -> KnownValue:
+def _valid_operand(writer: DataflowWriter, name: str, x: KnownValue, number: int) -> KnownValue:
     """An instruction with a splat constant: `and` or `or` that makes shift amounts and divisors valid."""
     facts = ValueFacts(0, number) if name == "and" else ValueFacts(1, max(x.facts.high, 0) | number)
     return writer.instruction(f"{name} {{}}, {{}}", [x, _splat_of(writer, x, number)], x.element, facts)
@@ -355,7 +355,7 @@ def _splat_of(writer: DataflowWriter, like: KnownValue, number: float) -> KnownV
 def _shift(name: str) -> Operation:
     def operation(writer: DataflowWriter) -> KnownValue:
         x, y = _integers(writer)
-        amount = _valid_operation(writer, "and", y, width(x.element) - 1)
+        amount = _valid_operand(writer, "and", y, width(x.element) - 1)
         return writer.instruction(f"{name} {{}}, {{}}", [x, amount], x.element, unknown_facts(x.element))
 
     return operation
@@ -367,7 +367,7 @@ def _division(name: str) -> Operation:
     def operation(writer: DataflowWriter) -> KnownValue:
         x, y = _integers(writer)
         largest = (1 << (width(x.element) - 1)) - 1
-        divisor = _valid_operation(writer, "or", _valid_operation(writer, "and", y, largest), 1)
+        divisor = _valid_operand(writer, "or", _valid_operand(writer, "and", y, largest), 1)
         return writer.instruction(f"{name} {{}}, {{}}", [x, divisor], x.element, unknown_facts(x.element))
 
     return operation
