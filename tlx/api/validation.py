@@ -12,10 +12,10 @@ empty region for each pointer that records reads and writes.
     reach of %a      ..............[######]..........     then an array of just that size, full of random numbers
 
 Floats are small integers, so that sums do not depend on their order; where a function divides, takes roots or calls
-elementary functions, a few units in the last place of the largest number are allowed, and some times the change of the
-results that a change of the numbers in their last places causes, as differences may cancel. Undefined results may be
-anything: where something differs, the input is evaluated again with other bits for `undef`, `poison` and uninitialised
-memory, and elements that change with them are not compared.
+elementary functions, a few units in the last place of the largest number are allowed. As numbers may cancel, so are a
+few times the differences that changing the inputs in their last places makes. Undefined results may be anything: where
+something differs, the input is evaluated again with other bits for `undef`, `poison` and uninitialised memory, and
+elements that change with them are not compared.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _PERTURBED_RUNS: Final = 8
 _PERTURBATION: Final = 4
 """Units in the last place by which floats are perturbed, the error of TLX's elementary functions."""
 _SPREAD: Final = 4
-"""How much further than the perturbed results those of a stage may be away."""
+"""Largest difference of a stage's results, as a multiple of that of results for perturbed floats."""
 _UNROUNDING_STAGE: Final = "to-tiles"  # computes bfloat expressions in float, if asked for
 _TEAMS: Final = (3, 1, 7)  # threads that parallel regions are evaluated with
 _EPSILON: Final[dict[Type, float]] = {HALF: 2.0**-10, BFLOAT: 2.0**-7, FLOAT: 2.0**-23, DOUBLE: 2.0**-52}
@@ -347,7 +347,7 @@ class _SampleArguments:
 
 
 def _is_outside(actual: Array, expected: Array, spread: Array) -> bool:
-    """Whether an element is further from the expected one than some times its spread."""
+    """Whether an element differs from the expected one by more than `_SPREAD` times the spread."""
     if not spread.size:
         return False
     with np.errstate(all="ignore"):

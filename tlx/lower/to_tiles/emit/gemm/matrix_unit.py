@@ -262,12 +262,12 @@ class EpilogueShare:
     count: int
 
 
-_LONG: Final = 0.5
-"""Time of a group of rows, in steps of K, from which on more steps hide it better than one.
+_LONG_GROUP: Final = 0.5
+"""Time of a group of rows, in steps of K, from which on several steps hide it better than one.
 
-The product of 1024x768x3072 with GELU takes 1.02 times as long as without where a group has five steps, 1.06 times with
-two; with exact GELU 1.03 instead of 1.09 (Xeon 6/167/1, medians of alternated calls, 2026-11-30). On a Xeon 6/207/2, it
-takes 1.03 to 1.05 times as long with either.
+The product of 1024x768x3072 with GELU takes 1.02 times as long as without GELU where a group has five steps, 1.06 times
+with two; with exact GELU 1.03 instead of 1.09 (Xeon 6/167/1, medians of alternated calls, 2026-11-30). On a Xeon
+6/207/2, it takes 1.03 to 1.05 times as long with either.
 """
 
 _MOST_STEPS_PER_GROUP: Final = 6
@@ -301,7 +301,7 @@ def epilogue_shares(groups: int, steps: int, cost: float) -> list[EpilogueShare]
         shares = [EpilogueShare(1, each + 1, more), EpilogueShare(1, each, steps - more)]
         if cost * each > 1:  # the groups take longer than all steps, so that some may do without: less code
             shares = [EpilogueShare(1, each, steps), EpilogueShare(0, 1, more)]
-    elif cost <= _LONG:
+    elif cost <= _LONG_GROUP:
         shares = [EpilogueShare(1, 1, groups)]
     elif steps >= 2 * groups:
         shares = [EpilogueShare(min(steps // groups, _MOST_STEPS_PER_GROUP), 1, groups)]
