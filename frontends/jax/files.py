@@ -3,20 +3,16 @@
     python -m tlx.frontends.jax.files NAME < model.mlirbc      writes a report
 
 MLIR's reader may crash, or never end, on a damaged file. So a file is read in a process of its own, which writes a line
-when it has read the program, and then the IR or an error, as JSON. A process that has loaded MLIR already, and that has
-no threads, such as the one in which a fuzzer reads thousands of files, is forked, which takes a tenth of the time.
+when it has read the program, and then the IR or an error, as JSON.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import resource
 import subprocess
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -38,50 +34,19 @@ def translate_file(data: bytes, name: str) -> str:
     Raises:
         TlxError: The file is damaged, or has an operation that TLX does not support; or jaxlib is missing.
     """
-    status, output, errors = (_forked if _may_fork() else _started)(data, name)
-    if status < 0 and not output.startswith(_READ):  # a signal has ended it
-        raise UsageError(f"MLIR's reader crashes on it: {_DAMAGED}", name=name)
-    if status:
-        reason = errors.decode(errors="replace").strip() or f"its process ended with status {status}"
-        raise UsageError(f"the translation failed: {reason}", name=name)
-    report = json.loads(output.removeprefix(_READ))
-    if "error" in report:
-        raise _error(report["error"])
-    return report["text"]
-
-
-def _started(data: bytes, name: str) -> tuple[int, bytes, bytes]:
-    """Exit status, standard output and standard error of a new process that translates a file."""
     command = [sys.executable, "-m", __name__, name]
     root = str(Path(tlx.__file__).parents[1])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(command, input=data, capture_output=True, check=False, env=os.environ | {"PYTHONPATH": path})
-    return done.returncode, done.stdout, done.stderr
-
-
-def _may_fork() -> bool:
-    """Whether this process has loaded MLIR and has no other threads, whose locks a fork would keep for ever."""
-    tasks = Path("/proc/self/task")
-    return "jaxlib.mlir.ir" in sys.modules and tasks.exists() and len(list(tasks.iterdir())) == 1
-
-
-def _forked(data: bytes, name: str) -> tuple[int, bytes, bytes]:
-    """Exit status, standard output and standard error of a fork of this process that translates a file."""
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        child = os.fork()
-        if not child:
-            try:
-                os.dup2(errors.fileno(), 2)
-                _main(name, io.BytesIO(data), output)
-                output.flush()
-                os._exit(0)
-            except BaseException:  # noqa: BLE001 (nothing of this process may run twice)
-                os.write(2, traceback.format_exc().encode(errors="replace"))
-                os._exit(1)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        output.seek(0)
-        errors.seek(0)
-        return status, output.read(), errors.read()
+    if done.returncode < 0 and not done.stdout.startswith(_READ):  # a signal has ended it
+        raise UsageError(f"MLIR's reader crashes on it: {_DAMAGED}", name=name)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip() or f"its process ended with status {done.returncode}"
+        raise UsageError(f"the translation failed: {reason}", name=name)
+    report = json.loads(done.stdout.removeprefix(_READ))
+    if "error" in report:
+        raise _error(report["error"])
+    return report["text"]
 
 
 def program_text(program: StablehloModule, name: str) -> str:

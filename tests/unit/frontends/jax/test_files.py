@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,48 +53,6 @@ def test_artifacts_are_read_under_limits_of_the_user(tmp_path: Path, limit: str)
     read, report = done.stdout.split("\n", 1)
     assert read == "read"
     assert "@main(" in json.loads(report)["text"]
-
-
-_READING: Final = """
-import os, sys
-import jaxlib.mlir.ir
-from tlx.diagnostics import TlxError
-from tlx.frontends.jax import files, reader
-
-{change}
-data = open(sys.argv[1], "rb").read()
-assert files._may_fork()
-print("before", end=" ")
-for size in (len(data), 300):
-    try:
-        print(files.translate_file(data[:size], "model.mlirbc"))
-    except TlxError as error:
-        print(error)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="Linux counts a process's threads there")
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ("", "before {text}\n{damaged}\n"),
-        ("reader.read = lambda *_: os.abort()", "before {crashed}\n{crashed}\n"),
-        ("reader.read = lambda *_: 1 / 0", "before {failed}\n{failed}\n"),
-    ],
-)
-def test_a_process_without_threads_is_forked(tmp_path: Path, change: str, expected: str) -> None:
-    (path := tmp_path / "model.mlirbc").write_bytes(artifact())
-    command = [sys.executable, "-c", _READING.format(change=change), str(path)]
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S)
-    assert (done.returncode, done.stderr) == (0, "")
-    with pytest.raises(tlx.TlxError) as damaged:
-        translate_file(artifact()[:300], "model.mlirbc")
-    crashed = "model.mlirbc: error: MLIR's reader crashes on it: the file is damaged: write it again with jax.export"
-    failed = "model.mlirbc: error: the translation failed: Traceback (most recent call last):"
-    output = re.sub(r"(Traceback .*:)\n(?:  .*\n)*ZeroDivisionError: division by zero", r"\1", done.stdout)
-    text = translate_file(artifact(), "model.mlirbc")
-    assert output == expected.format(text=text, damaged=damaged.value, crashed=crashed, failed=failed)
 
 
 def test_text_is_translated() -> None:
