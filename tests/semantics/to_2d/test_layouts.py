@@ -25,9 +25,9 @@ class _Network:
 
     def __init__(self, seed: int, element: str) -> None:
         self.rng, self.dtype, self.g = np.random.default_rng(seed), _TYPES[element], Graph("f")
-        x = self.g.parameter("x", (int(self.rng.integers(1, 3)), 4, 6, 5), self.dtype)
+        x = self.g.parameter("x", (int(self.rng.integers(1, 3)), 4, 4, 3), self.dtype)
         self.images = [self._convolution(x)]
-        for _ in range(int(self.rng.integers(3, 8))):
+        for _ in range(int(self.rng.integers(3, 7))):
             self.images.append(self._layer(self.images[int(self.rng.integers(len(self.images)))]))
         self.g.output(self.images[-1], "y")
 
@@ -52,7 +52,7 @@ class _Network:
             case 3:
                 n, c, h, w = x.shape
                 wide = self.g.broadcast(x.reshape(n, c, h, 1, w, 1), (n, c, h, 2, w, 2))
-                return wide.reshape(n, c, 2 * h, 2 * w) if h < 12 else x
+                return wide.reshape(n, c, 2 * h, 2 * w) if h < 8 else x
             case 4:
                 return self.g.pad(x, (0, 0, 1, 0), (0, 1, 0, 1), (0, 0, 0, 0), 0)
             case 5:
