@@ -267,8 +267,12 @@ class FunctionLoops:
         self.independent = [loop for loop in self.loops if loop.is_independent]
 
     def enclosing_loops(self, block: Block) -> list[Loop]:
-        """The independent loops around a block, outer ones first."""
-        return [loop for loop in self.independent if block.name in loop.blocks]
+        """All loops around a block, outer ones first."""
+        return [loop for loop in self.loops if block.name in loop.blocks]
+
+    def enclosing_independent_loops(self, block: Block) -> list[Loop]:
+        """The loops around a block that are marked as independent, outer ones first."""
+        return [loop for loop in self.enclosing_loops(block) if loop.is_independent]
 
 
 def _loop(flow: ControlFlow, loop: NaturalLoop) -> Loop:

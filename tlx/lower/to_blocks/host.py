@@ -166,7 +166,7 @@ class HostFunction:
         ]
         for match, block in matches:
             for pointer in _written(match):
-                self._privatise(pointer, self.loops.enclosing_loops(block), match)
+                self._privatise(pointer, self.loops.enclosing_independent_loops(block), match)
         of_blocks: dict[str, list[Match]] = {block.name: [] for block in self.blocks}
         for match, block in matches:
             of_blocks[block.name].append(match)
@@ -337,7 +337,7 @@ class HostFunction:
             raise host_error("a temporary that different loops write", match.store, "use a temporary for each loop")
 
     def _tree(self, match: Match, block: Block) -> HostTree:
-        around, private = self.loops.enclosing_loops(block), dict[int, int]()
+        around, private = self.loops.enclosing_independent_loops(block), dict[int, int]()
         if isinstance(match.problem, RowFusion) and self.target.grid is not None:
             private = private_rows(match, self.target.grid)
         places = tuple(

@@ -152,13 +152,13 @@ class _FunctionLowering:
 
     def _loops_without_effects(self, blocks: Sequence[Block]) -> list[LoopRegion]:
         """The outermost loops around some blocks that only count."""
-        flow, found = self.loops.flow, dict[str, LoopRegion]()
+        outermost = dict[str, LoopRegion]()
         for block in blocks:
-            around = [loop for loop in self.loops.loops if block.name in loop.blocks]
-            regions = (loop_region(flow, loop, has_no_effects) for loop in around)
+            loops = self.loops.enclosing_loops(block)
+            regions = (loop_region(self.loops.flow, loop, has_no_effects) for loop in loops)
             if (region := next((region for region in regions if region is not None), None)) is not None:
-                found[region.header.name] = region
-        return list(found.values())
+                outermost[region.header.name] = region
+        return list(outermost.values())
 
     def lower(self) -> None:
         """Replace all trees."""
@@ -197,7 +197,7 @@ class _FunctionLowering:
             gemm = match.problem
             if not isinstance(gemm, Gemm):
                 continue
-            is_in_loop = bool(self.loops.enclosing_loops(self.snapshot.block_of[id(match.store)]))
+            is_in_loop = bool(self.loops.enclosing_independent_loops(self.snapshot.block_of[id(match.store)]))
             selected = self.kernels.sequence(match, gemm, self.target, is_in_loop=is_in_loop, prepared=self.prepared)
             b = self._builder("steps", match.store)
             temporaries = [(self.hoist_points.allocate(b, *memory), memory[0]) for memory in selected.temporaries]
@@ -248,7 +248,7 @@ class _FunctionLowering:
         work: dict[str, list[KernelWork]] = defaultdict(list)
         for match in matches if self.loops.independent else ():
             block = self.snapshot.block_of[id(match.store)]
-            if self.loops.enclosing_loops(block):
+            if self.loops.enclosing_independent_loops(block):
                 work[block.name].append(self.kernels.work(match, self.target))
         context = self.kernels.context
         blocks = parallel_blocks(self.loops, work, context.options.thread_cycles)

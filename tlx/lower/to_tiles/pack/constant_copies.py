@@ -80,10 +80,10 @@ def find_constant_copies(
     defined, used = definitions(prepared.function), uses(prepared.function)
     for match, block in candidates:
         (to, view), (source, _) = match.pointers
-        around = _counted_loops(loops, block)
-        if around is None:
+        enclosing = _counted_loops(loops, block)
+        if enclosing is None:
             continue
-        indices = [str(loop.index.result) for loop in around if loop.index is not None]
+        indices = [str(loop.index.result) for loop in enclosing if loop.index is not None]
         read, written = (_affine_address(defined, pointer, indices) for pointer in (source, to))
         if read is None or written is None or written.offset:
             continue
@@ -91,7 +91,7 @@ def find_constant_copies(
         buffer = defined.get(written.base.name) if isinstance(written.base, Local) else None
         if place is None or buffer is None or not _is_buffer(defined, buffer):
             continue
-        trips = [loop.trips for loop in around]
+        trips = [loop.trips for loop in enclosing]
         walks = tuple(CopyLoop(n, read.steps[i], written.steps[i]) for n, i in zip(trips, indices, strict=True))
         moving = tuple(walk for walk in walks if walk.source or walk.destination)
         if moving and not _is_injective(view, moving):
@@ -123,16 +123,16 @@ def _allocated_bytes(allocation: Instruction) -> int | None:
 
 def _counted_loops(loops: FunctionLoops, block: Block) -> list[Loop] | None:
     """The loops around a block, outer ones first; None if it may not run in each of a known number of iterations."""
-    around = [loop for loop in loops.loops if block.name in loop.blocks]
+    enclosing = loops.enclosing_loops(block)
     counted = [
         loop
-        for loop in around
+        for loop in enclosing
         if loop.is_independent
         and loop.latch is not None
         and loop.bounds == range(loop.trips)
         and loops.flow.dominates(block.name, loop.latch.name)
     ]
-    return counted if len(counted) == len(around) else None
+    return counted if len(counted) == len(enclosing) else None
 
 
 class _AffineAddress(NamedTuple):
