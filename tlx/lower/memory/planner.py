@@ -264,7 +264,7 @@ def _is_concurrent(module: Module, call: _AllocationSite, threads: bool) -> bool
     if is_kernel(module, call.function) or is_kernel_nest(module, call.function):
         return True
     is_parallel = threads and has_independent_loops(call.function)
-    return is_parallel and bool(FunctionLoops(call.function).enclosing_loops(call.block))
+    return is_parallel and bool(FunctionLoops(call.function).enclosing_independent_loops(call.block))
 
 
 def _add_scratch_parameter(module: Module, kernel: Function, allocation: _AllocationSite) -> None:

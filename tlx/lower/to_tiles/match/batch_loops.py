@@ -49,7 +49,7 @@ class BatchLoops:
 
     def _streamed_bytes(self, block: Block, pointers: Sequence[Value]) -> int:
         """Bytes that pointers cover in all iterations of the loops around a block; equal strides count once."""
-        around = self.loops.enclosing_loops(block)
+        around = self.loops.enclosing_independent_loops(block)
         if not around:
             return 0
         steps = {abs(self._step(pointer, _index(around[-1])) or 0) for pointer in pointers}
@@ -57,7 +57,7 @@ class BatchLoops:
 
     def batch(self, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> BatchStrides | None:
         """How the pointers of a kernel called in a block advance per iteration; None outside loops."""
-        around = self.loops.enclosing_loops(block)
+        around = self.loops.enclosing_independent_loops(block)
         sizes = tuple(0 if view.has_gaps else view.bytes_moved for _, view in pointers)
         if not around:
             steps = tuple(self._step(pointer, self.counter) or 0 for pointer, _ in pointers) if self.counter else ()

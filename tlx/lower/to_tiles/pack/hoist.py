@@ -93,7 +93,7 @@ class HoistPoints:
 
         That block leads to the loop alone: otherwise the loop might not run, and B not be readable.
         """
-        around, definition = self.loops.enclosing_loops(block), self.definitions.get(str(pointer)[1:])
+        around, definition = self.loops.enclosing_independent_loops(block), self.definitions.get(str(pointer)[1:])
         for level, loop in enumerate(around):
             if loop.entry is None or len(self.flow.successors[loop.entry]) > 1:
                 continue
@@ -232,7 +232,7 @@ def find_shared_copies(
             continue
         source, view = match.pointers[1]
         point = hoist_points.before(block, source)
-        if (point is None or point.address is not None) and hoist_points.loops.enclosing_loops(block):
+        if (point is None or point.address is not None) and hoist_points.loops.enclosing_independent_loops(block):
             continue  # a shared buffer would prevent the iterations from running in parallel
         key = str(source), view, gemm.lhs_sign, (point.block if point else block).name, point is None
         groups.setdefault(key, []).append(_ProductUse(match, point.trips if point else 1))
