@@ -24,7 +24,8 @@ from tlx.lower.to_2d.memory.coalescing import coalesce
 from tlx.lower.to_2d.memory.copy_elision import find_parts
 from tlx.lower.to_2d.memory.layouts import find_layouts
 from tlx.lower.to_2d.memory.lazy_views import find_lazy_views
-from tlx.lower.to_2d.memory.operand_views import OperandViews, Schedule, SymbolicStorage
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
+from tlx.lower.to_2d.memory.schedule import Schedule
 from tlx.lower.to_2d.memory.small_float_operands import find_small_float_operands
 from tlx.lower.to_2d.memory.store_sinking import sink_stores
 from tlx.lower.to_2d.rules import RULES

@@ -20,9 +20,9 @@ from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts, store_view
 from tlx.lower.to_2d.emission import RuleContext
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
-from tlx.lower.to_2d.memory.operand_views import Schedule, SunkStore
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
 from tlx.lower.to_2d.memory.placement import Placement
+from tlx.lower.to_2d.memory.schedule import Schedule, SunkStore
 from tlx.lower.to_2d.memory.store_sinking import remark_temporary, write_with_overlap_check
 from tlx.lower.to_2d.rules import RULES
 from tlx.lower.to_2d.rules.movement import clamped_index

@@ -17,8 +17,9 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT, MMA, STAGE
-from tlx.lower.to_2d.memory.operand_views import OperandViews, Schedule
+from tlx.lower.to_2d.memory.operand_views import OperandViews
 from tlx.lower.to_2d.memory.phi_elimination import edge_reads
+from tlx.lower.to_2d.memory.schedule import Schedule
 
 Reads = Mapping[Storage, Sequence[Position]]
 """The positions at which each storage is read."""

@@ -29,8 +29,8 @@ from tlx.lower.memory.views import Storage, TensorView
 from tlx.lower.to_2d.analysis.facts import FlatVectors
 from tlx.lower.to_2d.analysis.reads import Reads, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT
-from tlx.lower.to_2d.memory.operand_views import Schedule
 from tlx.lower.to_2d.memory.phi_elimination import live_phis
+from tlx.lower.to_2d.memory.schedule import Schedule
 
 _PHI: Final = -1
 

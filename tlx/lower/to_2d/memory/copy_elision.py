@@ -45,7 +45,8 @@ from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.fusion import has_dilated_input, is_product
 from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.lower.to_2d.memory.derived_views import PERMUTATIONS, Part, has_elements_of
-from tlx.lower.to_2d.memory.operand_views import OperandViews, SunkStores, SymbolicStorage
+from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
+from tlx.lower.to_2d.memory.schedule import SunkStores
 
 _MOVERS: Final = frozenset({"concat", "pad"}) | PERMUTATIONS
 _SHARING: Final = frozenset({"phi", "insertelement"})

@@ -56,7 +56,8 @@ from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.fusion import is_product
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes
 from tlx.lower.to_2d.memory.derived_views import PERMUTATIONS, Part, has_elements_of, place_in, unpermuted_view
-from tlx.lower.to_2d.memory.operand_views import OperandViews, SunkStore, SunkStores
+from tlx.lower.to_2d.memory.operand_views import OperandViews
+from tlx.lower.to_2d.memory.schedule import SunkStore, SunkStores
 
 
 def sink_stores(operands: OperandViews, live: AbstractSet[str], remarks: Remarks) -> SunkStores:
