@@ -290,8 +290,18 @@ def front_ends() -> tuple[ModuleType, ...]:
     package = importlib.import_module(FRONT_END_GROUP)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
     own = [importlib.import_module(f"{FRONT_END_GROUP}.{name}") for name in names]
-    provided = [load_entry_point(entry, "front end") for entry in provided_entry_points(FRONT_END_GROUP)]
-    return (*own, *map(_checked, provided))
+    return (*own, *(front_end for front_end, _ in provided_front_ends()))
+
+
+@cache
+def provided_front_ends() -> tuple[tuple[ModuleType, EntryPoint], ...]:
+    """The front ends of other packages, each with its entry point.
+
+    Raises:
+        UsageError: One cannot be loaded, or lacks a name that it must have.
+    """
+    entries = provided_entry_points(FRONT_END_GROUP)
+    return tuple((_checked(load_entry_point(entry, "front end")), entry) for entry in entries)
 
 
 def _checked(front_end: ModuleType) -> ModuleType:
@@ -325,7 +335,7 @@ def call_front_end(front_end: ModuleType, function: str, *arguments: object) -> 
     """
     from tlx.ir.module import Module
 
-    entry = next((e for e in provided_entry_points(FRONT_END_GROUP) if e.load() is front_end), None)
+    entry = next((entry for provided, entry in provided_front_ends() if provided is front_end), None)
     if entry is None:
         return getattr(front_end, function)(*arguments)
     expected = (Module, NoneType) if function == "RAISE" else (Module, str)

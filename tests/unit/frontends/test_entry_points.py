@@ -14,7 +14,7 @@ import pytest
 from tests.support.tools import HANG_S
 from tlx.diagnostics import UsageError
 from tlx.fuzz.mutation import front_end_examples
-from tlx.lower.pipeline import front_ends, lower_text
+from tlx.lower.pipeline import front_ends, lower_text, provided_front_ends
 from tlx.target.discovery import provided_entry_points
 
 NUMBER: Final = """
@@ -47,13 +47,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     entries = "[tlx.frontends]\nnumber = outside_number\nraising = outside_raising\n"
     (information / "entry_points.txt").write_text(entries)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    provided_entry_points.cache_clear()
-    front_ends.cache_clear()
+    _forget_front_ends()
     yield tmp_path
     for name in ("outside_number", "outside_raising"):
         sys.modules.pop(name, None)
-    provided_entry_points.cache_clear()
-    front_ends.cache_clear()
+    _forget_front_ends()
+
+
+def _forget_front_ends() -> None:
+    for known in (provided_entry_points, provided_front_ends, front_ends):
+        known.cache_clear()
 
 
 def printed(package: Path, *command: str) -> str:
