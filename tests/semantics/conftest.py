@@ -16,7 +16,7 @@ def verify_stages_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     compile_graph = Graph.compile
 
     def verified(graph: Graph, *arguments: Any, **settings: Any) -> GraphFunction:
-        if "options" not in settings:
+        if getattr(settings.get("options"), "verify_each", None) is None:
             settings.setdefault("verify_each", None)
         return compile_graph(graph, *arguments, **settings)
 

@@ -298,16 +298,16 @@ class Graph(LinearAlgebra):
     def compile(self, target: Target | str = "native", **settings: Any) -> GraphFunction:
         """Lower and compile the graph, and pack its weights: a function on numpy arrays.
 
-        LLVM verifies the lowered module only: the IR of the graph is not written by a user. With `options`, these say
-        what it verifies.
+        LLVM verifies the lowered module only, since no user writes the IR of a graph, unless `verify_each` says
+        otherwise, as a setting or in `options`.
 
         Args:
             target: The machine to aim at, which must be this one.
-            **settings: As for `tlx.compile`: `threads="openmp"`, ...
+            **settings: As for `tlx.compile`: `threads="openmp"`, `options=tlx.Options(...)`, ...
         """
         from tlx.api.compiler import compile as compile_module
 
-        if "options" not in settings:
+        if getattr(settings.get("options"), "verify_each", None) is None:
             settings = {"verify_each": False, **settings}
         compiled = compile_module(self.module(), target, entry=self._name, **settings)
         entry, weights = compiled.entry, [i.array for i in self._inputs if i.array is not None]
