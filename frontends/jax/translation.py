@@ -43,7 +43,7 @@ class TranslationError(UsageError):
 
 
 Results: TypeAlias = Sequence[Value | None]
-Around: TypeAlias = Mapping[int, Value | None]
+VisibleValues: TypeAlias = Mapping[int, Value | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class OperationContext:
         translation: The program's translation.
         operation: The operation.
         operands: Values of its operands.
-        around: The values that its regions see.
+        visible: The values that its regions see.
         needed: Which results are needed.
     """
 
     translation: ProgramTranslation
     operation: StablehloOperation
     operands: Sequence[Value]
-    around: Around
+    visible: VisibleValues
     needed: Sequence[bool]
 
     @property
@@ -102,7 +102,7 @@ class OperationContext:
 
     def region(self, index: int, *arguments: Value) -> list[Value]:
         """The values that one of the operation's regions returns for arguments."""
-        return self.translation.inline_all(self.operation.regions[index], arguments, self.around)
+        return self.translation.inline_all(self.operation.regions[index], arguments, self.visible)
 
 
 class ProgramTranslation:
@@ -194,17 +194,21 @@ class ProgramTranslation:
         return self._program.functions[name].body
 
     def inline(
-        self, region: StablehloRegion, arguments: Sequence[Value], around: Around, needed: Sequence[bool] | None = None
+        self,
+        region: StablehloRegion,
+        arguments: Sequence[Value],
+        visible: VisibleValues,
+        needed: Sequence[bool] | None = None,
     ) -> list[Value | None]:
         """The values that a region returns, translated in place; None for those that are not needed.
 
         Args:
             region: The region.
             arguments: Its parameters.
-            around: The values that are visible where it stands.
+            visible: The values that are visible where it stands.
             needed: Which of its values are needed; all by default.
         """
-        values: dict[int, Value | None] = {**around, **dict(zip(region.parameters, arguments, strict=True))}
+        values: dict[int, Value | None] = {**visible, **dict(zip(region.parameters, arguments, strict=True))}
         flags = [True] * len(region.returned) if needed is None else needed
         wanted = {v for v, is_needed in zip(region.returned, flags, strict=True) if is_needed}
         operations = live_operations(region, wanted)
@@ -228,9 +232,9 @@ class ProgramTranslation:
         """The operations that use a value, in its region or in those inside; None if the region returns it."""
         return self._users.get(value, [None])
 
-    def inline_all(self, region: StablehloRegion, arguments: Sequence[Value], around: Around) -> list[Value]:
+    def inline_all(self, region: StablehloRegion, arguments: Sequence[Value], visible: VisibleValues) -> list[Value]:
         """All values that a region returns, translated in place."""
-        return [value for value in self.inline(region, arguments, around) if value is not None]
+        return [value for value in self.inline(region, arguments, visible) if value is not None]
 
     def refuse(self, operation: StablehloOperation, message: str) -> NoReturn:
         """Raise an error at an operation; if its place is not known, at one that uses it, or the call that it is in."""
@@ -241,7 +245,7 @@ class ProgramTranslation:
         span = next((span for span in spans if span is not None), None)
         raise TranslationError(f"{operation.name}{by}: {message}", span)
 
-    def _translated(self, operation: StablehloOperation, values: Around, needed: Sequence[bool]) -> Results:
+    def _translated(self, operation: StablehloOperation, values: VisibleValues, needed: Sequence[bool]) -> Results:
         rule = self._rules.get(operation.name)
         if rule is None:
             self.refuse(operation, self._refused.get(operation.name, "TLX does not know this operation"))

@@ -152,8 +152,8 @@ def _executions(module: Module, written: frozenset[str]) -> dict[str, int]:
         if name in written or name not in callers:
             return 1
         if name not in counts:
-            around = [(caller, times) for caller, times in callers[name] if caller not in inside]
-            counts[name] = sum(count(caller, (*inside, name)) * times for caller, times in around) or 1
+            others = [(caller, times) for caller, times in callers[name] if caller not in inside]
+            counts[name] = sum(count(caller, (*inside, name)) * times for caller, times in others) or 1
         return counts[name]
 
     return {name: count(name, ()) for name in functions}

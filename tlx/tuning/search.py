@@ -74,8 +74,8 @@ class Search:
         for sweep in range(_SWEEPS):
             if not self._complete:
                 break
-            around = [NO_KNOBS, best] if best and not sweep else [best]
-            variant, variant_ratio = self._halved([knobs for base in around for knobs in candidates.blocks(base)])
+            bases = [NO_KNOBS, best] if best and not sweep else [best]
+            variant, variant_ratio = self._halved([knobs for base in bases for knobs in candidates.blocks(base)])
             if variant_ratio <= ratio:
                 break
             best, ratio = variant, variant_ratio
@@ -142,19 +142,19 @@ class Candidates:
         others = list(self._new_candidates(packed))
         return [*tiles[: max(count - len(others), 0)], *others][:count]
 
-    def blocks(self, around: Knobs) -> list[Knobs]:
-        """Variations of some knobs in one cache block, in packing or in prefetches."""
-        recipe = select(self._gemm, self._target, around)
+    def blocks(self, base: Knobs) -> list[Knobs]:
+        """Variants of knobs that differ in one cache block, in packing or in prefetching."""
+        recipe = select(self._gemm, self._target, base)
         k = self._gemm.k
         variants: list[Knobs] = []
         if not self._product.fused:
             cuts = {round_up(-(-k // passes), recipe.tile.kstep) for passes in (1, 2, 3, 4, 8)}
-            variants += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
+            variants += [replace(base, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
         tile, blocks = recipe.tile, recipe.blocks
-        variants += [replace(around, mc=round_up(max(1, int(blocks.mc * f)), tile.mr)) for f in (0.25, 0.5, 2, 4)]
-        variants += [replace(around, nc=round_up(max(1, int(blocks.nc * f)), tile.nr)) for f in (0.25, 0.5, 2, 4)]
-        variants += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
-        variants += [replace(around, pack_a=not recipe.packing.a), replace(around, pack_b=not recipe.packing.b)]
+        variants += [replace(base, mc=round_up(max(1, int(blocks.mc * f)), tile.mr)) for f in (0.25, 0.5, 2, 4)]
+        variants += [replace(base, nc=round_up(max(1, int(blocks.nc * f)), tile.nr)) for f in (0.25, 0.5, 2, 4)]
+        variants += [replace(base, ahead=ahead) for ahead in (0, 4, 8, 16)]
+        variants += [replace(base, pack_a=not recipe.packing.a), replace(base, pack_b=not recipe.packing.b)]
         return list(self._new_candidates(variants))
 
     def _tiles(self) -> Iterator[tuple[int, int]]:

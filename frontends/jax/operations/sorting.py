@@ -82,7 +82,7 @@ def _key_tensors(c: OperationContext, region: StablehloRegion, keys: list[int]) 
     """The keys of the operands: the comparator's operations, on tensors in place of elements."""
     arguments = [x for x in c.operands for _ in range(2)]
     wanted = StablehloRegion(region.parameters, region.operations, tuple(keys))
-    return c.translation.inline_all(wanted, arguments, c.around)
+    return c.translation.inline_all(wanted, arguments, c.visible)
 
 
 RULES: Final[dict[str, TranslationRule]] = {

@@ -41,8 +41,8 @@ def _random_product(rng: random.Random) -> ProductWorkload:
 def _random_knobs(rng: random.Random, product: ProductWorkload, target: str) -> Knobs:
     candidates = Candidates(product, find_target(target))
     tiles = [NO_KNOBS, *candidates.tiles(100)]
-    around = rng.choice(tiles)
-    return rng.choice([around, *candidates.blocks(around)])
+    base = rng.choice(tiles)
+    return rng.choice([base, *candidates.blocks(base)])
 
 
 def _as_memory(array: Array) -> Any:

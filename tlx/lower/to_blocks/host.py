@@ -318,14 +318,14 @@ class HostFunction:
 
     # Trees -----------------------------------------------------------------------------------------------------
 
-    def _privatise(self, pointer: Value, around: Sequence[Loop], match: Match) -> None:
+    def _privatise(self, pointer: Value, enclosing: Sequence[Loop], match: Match) -> None:
         """Give each iteration its own copy of a temporary that all of them write.
 
         Raises:
             LoweringError: The memory is no temporary, or other loops write it as well.
         """
         linear = self._linear(pointer, match.store)
-        shared = [loop for loop in around if _index_of(loop) not in dict(linear.factors)]
+        shared = [loop for loop in enclosing if _index_of(loop) not in dict(linear.factors)]
         if not shared:
             return
         if linear.base not in self.temporaries:
@@ -337,20 +337,20 @@ class HostFunction:
             raise host_error("a temporary that different loops write", match.store, "use a temporary for each loop")
 
     def _tree(self, match: Match, block: Block) -> HostTree:
-        around, private = self.loops.enclosing_independent_loops(block), dict[int, int]()
+        enclosing, private = self.loops.enclosing_independent_loops(block), dict[int, int]()
         if isinstance(match.problem, RowFusion) and self.target.grid is not None:
             private = private_rows(match, self.target.grid)
         places = tuple(
-            self._place(pointer, around, match)
+            self._place(pointer, enclosing, match)
             for number, (pointer, _) in enumerate(match.pointers)
             if number not in private
         )
         scalars = tuple(self._scalar(value, match) for value in match.scalars)
-        return HostTree(match, tuple(loop.trips for loop in around), places, scalars, private)
+        return HostTree(match, tuple(loop.trips for loop in enclosing), places, scalars, private)
 
-    def _place(self, pointer: Value, around: Sequence[Loop], match: Match) -> AffinePointer:
+    def _place(self, pointer: Value, enclosing: Sequence[Loop], match: Match) -> AffinePointer:
         linear = self._linear(pointer, match.store)
-        start = {_index_of(loop): _bounds_of(loop) for loop in around}
+        start = {_index_of(loop): _bounds_of(loop) for loop in enclosing}
         factors = dict(linear.factors)
         copied = self.copies.get(linear.base, ())
         outside = [name for name in (*factors, *copied) if name not in start]
@@ -364,7 +364,7 @@ class HostFunction:
             size = self._rounded(linear.base)
             for name in reversed(copied):
                 steps[name] = steps.get(name, 0) + size
-                size *= next(loop.trips for loop in around if _index_of(loop) == name)
+                size *= next(loop.trips for loop in enclosing if _index_of(loop) == name)
         parameter = self.parameters.get(linear.base)
         temporary = linear.base if linear.base in self.temporaries else None
         constant = linear.base[1:] if linear.base.startswith("@") else None
@@ -375,7 +375,7 @@ class HostFunction:
                 "have the caller pass it",
             )
         return AffinePointer(
-            parameter, temporary, constant, offset, tuple(steps.get(_index_of(loop), 0) for loop in around)
+            parameter, temporary, constant, offset, tuple(steps.get(_index_of(loop), 0) for loop in enclosing)
         )
 
     def _rounded(self, temporary: str) -> int:

@@ -283,8 +283,8 @@ def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
     rows, vectors = recipe.tile.mr, recipe.tile.nr // recipe.tile.lanes
     products = rows * vectors
     unroll = least_k_unroll(core, rows, is_dot=recipe.mma.unit == "dot")
-    around = (_LOOP_INSTRUCTIONS + _PART_INSTRUCTIONS) / unroll
-    return products + rows + vectors + 1 + around <= core.issue_width * products / core.fmas_per_cycle
+    overhead = (_LOOP_INSTRUCTIONS + _PART_INSTRUCTIONS) / unroll
+    return products + rows + vectors + 1 + overhead <= core.issue_width * products / core.fmas_per_cycle
 
 
 def _prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:

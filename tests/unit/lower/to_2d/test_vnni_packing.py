@@ -78,7 +78,7 @@ def test_columns_are_each_copied_once(extents: tuple[int, ...], registers: int) 
     copied: list[tuple[int, int]] = []
     for chunk in chunks:
         starts = [chunk.start]
-        for extent, (step, columns) in chunk.around:
+        for extent, (step, columns) in chunk.enclosing:
             starts = [(at + i * step, column + i * columns) for at, column in starts for i in range(extent)]
         assert len(starts) == chunk.count
         assert all(column % 16 == 0 for _, column in starts) == are_whole_registers([chunk], 16)

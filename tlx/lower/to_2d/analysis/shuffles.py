@@ -372,8 +372,8 @@ def _runs_of_period(starts: Array, strides: Array, used: Array, times: int) -> l
         runs = _strided_runs(starts[begin:end], used[begin:end])
         if runs is None:
             return None
-        around = LoopDim(times, (int(strides[begin]), period))
-        blocks += [StridedLanes(run.start, run.at + begin, (around, *run.dims)) for run in runs]
+        repeats = LoopDim(times, (int(strides[begin]), period))
+        blocks += [StridedLanes(run.start, run.at + begin, (repeats, *run.dims)) for run in runs]
     return blocks if len(blocks) <= _MOST_BLOCKS else None
 
 
@@ -416,8 +416,8 @@ def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
     ends = [*(np.flatnonzero(begins) + 1).tolist(), extent]
     parts: list[StridedLanes] = []
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        around = (*block.dims[:number], LoopDim(end - begin, (stride, to)), *block.dims[number + 1 :])
-        parts.append(StridedLanes(int(starts[begin]), block.at + begin * to, around))
+        dims = (*block.dims[:number], LoopDim(end - begin, (stride, to)), *block.dims[number + 1 :])
+        parts.append(StridedLanes(int(starts[begin]), block.at + begin * to, dims))
     return parts[::-1]
 
 

@@ -219,8 +219,8 @@ def emit_contraction(
             copies = OperandCopies(context, b, op, part)
             lhs, rhs = (copies.operand(column) for column in (LHS, RHS))
             copied = replace(part.contraction, lhs=lhs, rhs=rhs)
-            around = copies.sliced or sliced
-            _BlockEmitter(context, b, copied, around, copies.nest(), starts, element, epilogue, in_one_tree).emit()
+            enclosing = copies.sliced or sliced
+            _BlockEmitter(context, b, copied, enclosing, copies.nest(), starts, element, epilogue, in_one_tree).emit()
 
 
 def _sliced_operand(context: EmitContext, blocking: Blocking) -> int | None:
@@ -309,8 +309,8 @@ class _BlockEmitter:
         columns += range(LEAVES, len(self.nest.m[1]))
         loops = [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
         buffer = self._buffer() if not self.in_one_tree and not self._keeps_result() else None
-        around, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
-        with around as starts, blocks as steps:
+        enclosing, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
+        with enclosing as starts, blocks as steps:
             offsets = [
                 self.b.add(self.b.add(start, step), self.starts[column])
                 for column, start, step in zip(columns, starts, steps, strict=True)

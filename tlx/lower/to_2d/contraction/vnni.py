@@ -186,19 +186,19 @@ class RaggedColumns:
     """The columns of a register, copied by one shuffle, with loops around it.
 
     Attributes:
-        around: Loops around the registers: extent, stride in the operand, columns from one to the next.
+        enclosing: Loops around the registers: extent, stride in the operand, columns from one to the next.
         start: Offset of the first column in the operand, and its number.
         places: Element offsets of a register's columns from the first one.
     """
 
-    around: tuple[LoopDim, ...]
+    enclosing: tuple[LoopDim, ...]
     start: tuple[int, int]
     places: tuple[int, ...]
 
     @property
     def count(self) -> int:
         """Number of registers."""
-        return math.prod(extent for extent, _ in self.around)
+        return math.prod(extent for extent, _ in self.enclosing)
 
 
 def ragged_columns(columns: Sequence[StridedDim[int]], lanes: int) -> list[RaggedColumns]:
@@ -213,14 +213,14 @@ def ragged_columns(columns: Sequence[StridedDim[int]], lanes: int) -> list[Ragge
         places = _repeated_places(places, StridedDim(unrolled, dim.stride))
         if unrolled < dim.extent:
             outer.append(StridedDim(dim.extent // unrolled, dim.stride * unrolled))
-    around = with_dense_strides(outer, len(places))
-    return [RaggedColumns(around, (0, at), places[at : at + lanes]) for at in range(0, len(places), lanes)]
+    enclosing = with_dense_strides(outer, len(places))
+    return [RaggedColumns(enclosing, (0, at), places[at : at + lanes]) for at in range(0, len(places), lanes)]
 
 
 def are_whole_registers(registers: Sequence[RaggedColumns], lanes: int) -> bool:
     """Whether the first column of each register is a multiple of `lanes`."""
     steps = [register.start[1] for register in registers]
-    steps += [step for register in registers for _, (_, step) in register.around]
+    steps += [step for register in registers for _, (_, step) in register.enclosing]
     return all(step % lanes == 0 for step in steps)
 
 
@@ -239,18 +239,18 @@ def _registers_of_rows(columns: Sequence[StridedDim[int]], lanes: int) -> list[R
     while outer[-1].extent * len(places) <= lanes:
         places = _repeated_places(places, outer.pop())
     each, (extent, stride) = len(places), outer.pop()
-    around, count = with_dense_strides(outer, extent * each), lanes // each
+    enclosing, count = with_dense_strides(outer, extent * each), lanes // each
     full, rest = divmod(extent, count)
     registers = [
         RaggedColumns(
-            (*around, LoopDim(full, (count * stride, count * each))),
+            (*enclosing, LoopDim(full, (count * stride, count * each))),
             (0, 0),
             _repeated_places(places, StridedDim(count, stride)),
         )
     ]
     if rest:
         start = full * count * stride, full * count * each
-        registers.append(RaggedColumns(around, start, _repeated_places(places, StridedDim(rest, stride))))
+        registers.append(RaggedColumns(enclosing, start, _repeated_places(places, StridedDim(rest, stride))))
     return registers
 
 
@@ -363,33 +363,33 @@ class VnniRows:
 
     Attributes:
         width: Rows of a group.
-        around: Loops around the unrolled rows: extent, and stride in the operand.
+        enclosing: Loops around the unrolled rows: extent, and stride in the operand.
         offsets: Element offsets of the unrolled rows from the first one, group after group.
     """
 
     width: int
-    around: tuple[StridedDim[int], ...]
+    enclosing: tuple[StridedDim[int], ...]
     offsets: tuple[int, ...]
 
     @classmethod
     def of(cls, rows: Sequence[StridedDim[int]], width: int) -> VnniRows | None:
         """The groups of rows with these dimensions; None if too many rows would have to be unrolled."""
-        around, inner, count = list(rows), list[StridedDim[int]](), 1
+        enclosing, inner, count = list(rows), list[StridedDim[int]](), 1
         while count % width:
-            if not around:
+            if not enclosing:
                 return None
-            extent, stride = around.pop()
+            extent, stride = enclosing.pop()
             factor = width // math.gcd(count, width)
             unrolled = factor if extent % factor == 0 else extent
-            around.append(StridedDim(extent // unrolled, stride * unrolled))
+            enclosing.append(StridedDim(extent // unrolled, stride * unrolled))
             inner.insert(0, StridedDim(unrolled, stride))
             count *= unrolled
             if unrolled == extent:
-                around.pop()
+                enclosing.pop()
         if count > _MAX_ROWS or any(dim.stride < 0 for dim in rows):
             return None
         offsets = tuple(sum(places) for places in product(*(range(0, d.extent * d.stride, d.stride) for d in inner)))
-        return cls(width, tuple(around), offsets)
+        return cls(width, tuple(enclosing), offsets)
 
     def gathers(self, register: RaggedColumns, lanes: int) -> list[tuple[int, RegisterGather]]:
         """For each unrolled group the offset of a register of its columns, and the gather of that register."""
@@ -436,13 +436,15 @@ class VnniCopy:
         b, (pointer, element, *_) = self.b, self.source
         lanes = WIDEST_VECTOR // bytes_of(element)
         width = self.groups.width
-        rows = with_dense_strides(self.groups.around, len(self.groups.offsets) * self.pitch)
+        rows = with_dense_strides(self.groups.enclosing, len(self.groups.offsets) * self.pitch)
         with loop_nest(b, [*self.outer, *rows], 2, "groups") as (start, there):
             base, out = b.gep(element, pointer, start, "from"), b.gep(element, destination, there, "to")
             for register in ragged_columns(self.columns, self._register_columns):
-                around = [LoopDim(extent, (here, self._place(column))) for extent, (here, column) in register.around]
+                enclosing = [
+                    LoopDim(extent, (here, self._place(column))) for extent, (here, column) in register.enclosing
+                ]
                 columns = self._columns(register)
-                with loop_nest(b, around, 2, "column") as (along, to):
+                with loop_nest(b, enclosing, 2, "column") as (along, to):
                     for number, (first, gather) in enumerate(self.groups.gathers(register, lanes)):
                         here = b.gep(element, base, b.add(along, register.start[0] + first), "row")
                         place = b.add(to, self._place(register.start[1]) + number * self.pitch * width)
@@ -451,7 +453,7 @@ class VnniCopy:
     def _columns(self, register: RaggedColumns) -> int:
         """Number of columns that a register writes: all its lanes if there is room after the last column."""
         start = register.start[1] % self.pitch if self.strip else register.start[1]
-        return len(register.places) if register.around else min(self._register_columns, self.pitch - start)
+        return len(register.places) if register.enclosing else min(self._register_columns, self.pitch - start)
 
     @property
     def _register_columns(self) -> int:

@@ -334,9 +334,9 @@ class _Interleaved(InputLayout):
     def dims(self) -> list[tuple[int, int]]:
         """The copy's extents, each with its stride in the input; columns include padding."""
         images, channels, *outer, row = self.problem.x.dims
-        around = [dim.stride for dim in (images, *outer)]
+        enclosing = [dim.stride for dim in (images, *outer)]
         within = [row.stride, channels.stride * self.width, row.stride * self.problem.regions.period, channels.stride]
-        return list(zip(self.extents, [*around, *within], strict=True))
+        return list(zip(self.extents, [*enclosing, *within], strict=True))
 
     @property
     def slack_elements(self) -> int:
@@ -395,7 +395,7 @@ class _Interleaved(InputLayout):
         images, *outer, region, _, columns, _ = destination.dims
         first, _, *inner, row = data.dims
         pairs = zip((first, *inner), (images, *outer), strict=True)
-        around = tuple(LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs)
+        enclosing = tuple(LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs)
         period = self.problem.regions.period
         regions = [self._columns(number, columns.extent) for number in range(region.extent)]
         for number, inside in enumerate(regions):
@@ -406,7 +406,7 @@ class _Interleaved(InputLayout):
                 at += sum(dim.at * to.stride for dim, to in zip(padding.dims[2:], outer, strict=False))
             there = b.gep(destination.element, destination.storage.pointer, at)
             source = OperandMemory(start, destination.element)
-            VnniCopy(b, source, self._groups, around, (elements,), columns.extent).write(there)
+            VnniCopy(b, source, self._groups, enclosing, (elements,), columns.extent).write(there)
         if padding is not None:
             self._fill_borders(b, destination, padding, regions)
 
@@ -586,9 +586,9 @@ class _SplitRegions(InputLayout):
         if padding is not None:
             *others, last = padding.dims
             inside = last.every(period, region, columns)
-            *around, line = padding.data.dims
+            *enclosing, line = padding.data.dims
             start = b.gep(x.element, padding.data.storage.pointer, inside.first * line.stride)
-            dims = [*around, StridedDim(inside.count, line.stride * period)]
+            dims = [*enclosing, StridedDim(inside.count, line.stride * period)]
             data = strided_view(OperandMemory(start, x.element), dims)
             padding = replace(padding, data=data, dims=(*others, replace(inside, first=0)))
             return replace(problem, padding=padding)

@@ -296,11 +296,11 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
     costs = target.block_costs
     full = [phase for phase in dilated.phases if all(p.kernel_positions for p in phase)]
     count = math.prod(dim.extent for dim in dilated.result.destination.dims)
-    around = costs.call_cycles * len(dilated.phases) + (
+    overhead = costs.call_cycles * len(dilated.phases) + (
         0 if dilated.interleaved is None else count * costs.convolutions.phase_element_cycles
     )
     if not full:
-        return PhaseCopies(None, None, around)
+        return PhaseCopies(None, None, overhead)
     products = [math.prod(p.positions * p.kernel_positions for p in phase) for phase in full]
     largest = full[products.index(max(products))]
     channels, rank = dilated.channels, len(dilated.x.dims)
@@ -315,7 +315,7 @@ def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies
         problem = _estimated(dilated, largest, x, w)
         cycles = best_layout(target, problem, problem.result.element)[1] * sum(products) / max(products)
         choices.append(
-            PhaseCopies(x, w, around + cycles + sum(copied.cycles(target) for copied in (x, w) if copied is not None))
+            PhaseCopies(x, w, overhead + cycles + sum(copied.cycles(target) for copied in (x, w) if copied is not None))
         )
     return min(choices, key=lambda choice: choice.cycles)
 
@@ -390,8 +390,8 @@ class InterleavedPhases:
         destination, whole = self.dilated.result.destination, self.dilated.destination_of(phase)
         here, there = self.dims(phase), whole.dims
         full, rest = divmod(destination.dims[self.along].extent, self.axis.period)
-        around = [d for d in range(len(there)) if d != self.along]
-        from_, to = [here[d] for d in around], [there[d] for d in around]
+        others = [d for d in range(len(there)) if d != self.along]
+        from_, to = [here[d] for d in others], [there[d] for d in others]
         size, period = self.size(phase), self.axis.period
         if full:
             columns = [StridedDim(full, 1), StridedDim(period, size)]

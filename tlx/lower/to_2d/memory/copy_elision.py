@@ -186,8 +186,8 @@ def _is_faster_moved(operands: OperandViews, part: Part) -> bool:
     (x, w), target, type_ = product.tensors, operands.facts.target, product.result
     if padded_source(operands, x) is not None or type_.rank != pad.result.rank:
         return False
-    around = operands.result_view(pad).dims
-    rows = [StridedDim(extent, dim.stride) for extent, dim in zip(type_.extents, around, strict=True)]
+    padded = operands.result_view(pad).dims
+    rows = [StridedDim(extent, dim.stride) for extent, dim in zip(type_.extents, padded, strict=True)]
     dense = operands.product_view(product)
     apart = TensorView.strided(Storage(NO_ADDRESS), type_.element, rows)
     whole, split = (

@@ -49,22 +49,22 @@ class BatchLoops:
 
     def _streamed_bytes(self, block: Block, pointers: Sequence[Value]) -> int:
         """Bytes that pointers cover in all iterations of the loops around a block; equal strides count once."""
-        around = self.loops.enclosing_independent_loops(block)
-        if not around:
+        enclosing = self.loops.enclosing_independent_loops(block)
+        if not enclosing:
             return 0
-        steps = {abs(self._step(pointer, _index(around[-1])) or 0) for pointer in pointers}
-        return sum(steps) * prod(loop.trips for loop in around)
+        steps = {abs(self._step(pointer, _index(enclosing[-1])) or 0) for pointer in pointers}
+        return sum(steps) * prod(loop.trips for loop in enclosing)
 
     def batch(self, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> BatchStrides | None:
         """How the pointers of a kernel called in a block advance per iteration; None outside loops."""
-        around = self.loops.enclosing_independent_loops(block)
+        enclosing = self.loops.enclosing_independent_loops(block)
         sizes = tuple(0 if view.has_gaps else view.bytes_moved for _, view in pointers)
-        if not around:
+        if not enclosing:
             steps = tuple(self._step(pointer, self.counter) or 0 for pointer, _ in pointers) if self.counter else ()
             return BatchStrides((0, *steps[1:]), sizes, None) if any(steps[1:]) else None
-        steps = tuple(self._step(pointer, _index(around[-1])) or 0 for pointer, _ in pointers)
+        steps = tuple(self._step(pointer, _index(enclosing[-1])) or 0 for pointer, _ in pointers)
         total = sum(view.bytes_moved for (_, view), step in zip(pointers, steps, strict=True) if step)
-        return BatchStrides(steps, sizes, total * prod(loop.trips for loop in around))
+        return BatchStrides(steps, sizes, total * prod(loop.trips for loop in enclosing))
 
     def _step(self, value: Value, index_name: str) -> int | None:
         """How much a value grows per iteration, pointers in bytes; None where that is unknown."""

@@ -276,8 +276,8 @@ class _Nest:
 
     def executions(self, block: str) -> int:
         """How often a block runs in one execution of the loop."""
-        around = [loop for loop in self.loops.loops if loop.blocks <= self.loop.blocks and block in loop.blocks]
-        return prod(loop.trips for loop in around)
+        enclosing = [loop for loop in self.loops.loops if loop.blocks <= self.loop.blocks and block in loop.blocks]
+        return prod(loop.trips for loop in enclosing)
 
     def cycles_sharing(self, inside: _Nest, least: int) -> float:
         """The cycles of one execution of this loop on a typical team that shares a loop inside it, or this one."""
