@@ -103,8 +103,8 @@ class NvidiaOperations:
 
     def _members(self, b: Builder, size: int) -> Value:
         """The subgroup's lanes of the warp, as bits."""
-        lanes = const_int(I32, (1 << size) - 1 if size < _WARP else -1)
-        return lanes if size == _WARP else b.binary("shl", lanes, self._first_lane(b, size))
+        members = const_int(I32, (1 << size) - 1 if size < _WARP else -1)
+        return members if size == _WARP else b.binary("shl", members, self._first_lane(b, size))
 
     def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
         """cp.async.cg.shared.global of 16 bytes, past L1."""

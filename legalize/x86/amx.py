@@ -111,8 +111,8 @@ def _pair_sum(b: Builder, lhs: Value, rhs: Value, total: Value) -> Value:
     """Each lane's sum plus both products of its pair of halves."""
     halves = [b.cast("bitcast", value, _HALVES) for value in (lhs, rhs)]
     for parity in range(2):
-        lanes = range(parity, 2 * ROWS, 2)
-        x, y = (b.cast("fpext", b.shuffle(value, None, lanes), _FLOATS) for value in halves)
+        positions = range(parity, 2 * ROWS, 2)
+        x, y = (b.cast("fpext", b.shuffle(value, None, positions), _FLOATS) for value in halves)
         total = b.fma(x, y, total)
     return total
 

@@ -118,11 +118,11 @@ def vgetmant(interval: int, b: Builder, x: Value) -> Value:
     return b.call_named(f"llvm.x86.avx512.mask.getmant.{name}.512", x.type, args, "mantissa").value
 
 
-def vcvtps2dq(b: Builder, x: Value, lanes: Value, other: Value) -> Value:
-    """VCVTPS2DQ, VCVTPD2QQ in some lanes: the nearest integer, as the bits of a number. In the others, another one."""
+def vcvtps2dq(b: Builder, x: Value, selected: Value, other: Value) -> Value:
+    """VCVTPS2DQ, VCVTPD2QQ in selected lanes: the nearest integer, as the bits of a number; elsewhere `other`."""
     _, count = _of_register(x)
     integers = _WORDS if count == 16 else _QUADS
-    mask = b.cast("bitcast", lanes, I16 if count == 16 else I8)
+    mask = b.cast("bitcast", selected, I16 if count == 16 else I8)
     args = [x, b.cast("bitcast", other, integers), mask, const_int(I32, _CURRENT_ROUNDING)]
     kind = "cvtps2dq" if count == 16 else "cvtpd2qq"
     return b.cast("bitcast", b.call_named(f"llvm.x86.avx512.mask.{kind}.512", integers, args, "bits").value, x.type)

@@ -349,8 +349,8 @@ def _masked_to_bf16(site: CallSite) -> Implementation:
     convert = _to_bf16(site)
 
     def run(numbers: Array, passthru: Array, mask: Array) -> Array:
-        lanes = np.concatenate((mask, np.ones(len(passthru) - len(mask), np.bool_)))
-        return np.where(lanes, convert(numbers), passthru)
+        is_converted = np.concatenate((mask, np.ones(len(passthru) - len(mask), np.bool_)))
+        return np.where(is_converted, convert(numbers), passthru)
 
     return run
 

@@ -462,10 +462,10 @@ class MatrixLegalizer(VectorLegalizer):
             self._store_pending(1)
             sums.append(operations.product(groups, start(), a[row][0], b[column][0]))
             self._prefetch(-(-len(self.pending_prefetches) // (len(starts) - index)))
-        for number in range(1, len(a[0])):  # the further registers of operands, one of all sums at a time
+        for register in range(1, len(a[0])):  # the further registers of operands, one of all sums at a time
             for index, total in enumerate(sums):
                 row, column = divmod(index, columns)
-                sums[index] = operations.product(groups, total, a[row][number], b[column][number])
+                sums[index] = operations.product(groups, total, a[row][register], b[column][register])
         self._store_pending()
         if moves:
             self.moving.setdefault(block.name, []).extend(block.instructions[first : self.b.index])
@@ -483,8 +483,8 @@ class MatrixLegalizer(VectorLegalizer):
         a: dict[tuple[int, int], Value] = {}
         b: dict[tuple[int, int], Value] = {}
         sums: list[Value] = []
-        for number in range(count * groups):
-            for coming in range(number + ahead if number else 0, min(number + ahead + 1, count * groups)):
+        for step in range(count * groups):
+            for coming in range(step + ahead if step else 0, min(step + ahead + 1, count * groups)):
                 group, place = divmod(coming, count)
                 row, column = divmod(place, grid.columns)
                 if (column, group) not in b:
@@ -493,13 +493,13 @@ class MatrixLegalizer(VectorLegalizer):
                     )
                 if (row, group) not in a:
                     (a[row, group],) = operations.load_a(_group(self._address_of_a(lhs, row, grid), group), 1)
-            group, place = divmod(number, count)
+            group, place = divmod(step, count)
             row, column = divmod(place, grid.columns)
             if group == 0:
                 self._store_pending(1)
                 sums.append(starts[place]())
             sums[place] = operations.product(groups, sums[place], a[row, group], b[column, group])
-            self._prefetch(-(-len(self.pending_prefetches) // max(1, count - number)))
+            self._prefetch(-(-len(self.pending_prefetches) // max(1, count - step)))
         self._store_pending()
         return sums
 
@@ -535,13 +535,13 @@ class MatrixLegalizer(VectorLegalizer):
         return TileAddress(packed.source, column * step, pitch)
 
 
-def _group(address: TileAddress, number: int) -> TileAddress:
+def _group(address: TileAddress, index: int) -> TileAddress:
     """The address of a group of a tile."""
-    return replace(address, offset=address.offset + number * address.stride)
+    return replace(address, offset=address.offset + index * address.stride)
 
 
 def _first_place(entry: Block) -> int:
-    """The number of the first instruction after stack memory."""
+    """The index of the first instruction after stack memory."""
     return next(n for n, i in enumerate(entry.instructions) if i.opcode != "alloca")
 
 

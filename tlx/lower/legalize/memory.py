@@ -263,10 +263,10 @@ def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
     per_lane = lanes[0].type.count
     width = per_lane * len(lanes)
     register = resized(b, lanes[0], width)
-    for number, lane in enumerate(lanes[1:], 1):
-        if number >= _PLAIN_LANES:
+    for index, lane in enumerate(lanes[1:], 1):
+        if index >= _PLAIN_LANES:
             register = opaque_register(b, register, target)
-        inserted = range(number * per_lane, number * per_lane + per_lane)
+        inserted = range(index * per_lane, index * per_lane + per_lane)
         mask = [width + i - inserted.start if i in inserted else i for i in range(width)]
         register = b.shuffle(register, resized(b, lane, width), mask)
     return register

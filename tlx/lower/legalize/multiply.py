@@ -139,12 +139,12 @@ class LeftByLane:
         return self._lane(b, row, group, IntType(bits_of(self.element) * width), width)
 
     def _lane(self, b: Builder, row: int, at: int, element: Type, width: int) -> Value:
-        number, lane = divmod(at, self.count)
-        if (row, number) not in self.loaded:
-            address = self.memory.address(b, row, number * self.count * width)
+        index, lane = divmod(at, self.count)
+        if (row, index) not in self.loaded:
+            address = self.memory.address(b, row, index * self.count * width)
             register = b.load(VectorType(self.count, element), address, bits_of(self.element) // 8)
-            self.loaded[row, number] = register
-        return b.shuffle(self.loaded[row, number], None, [lane] * self.count)
+            self.loaded[row, index] = register
+        return b.shuffle(self.loaded[row, index], None, [lane] * self.count)
 
 
 @dataclass(eq=False, slots=True)

@@ -440,10 +440,10 @@ def _columns(b: Builder, row_values: list[Value], count: int, target: Target) ->
     ]
     columns: list[Value] = []
     for column in range(count):
-        number, place = divmod(column % lane, lane // size)
+        index, place = divmod(column % lane, lane // size)
         first = column // lane * lane * len(groups) + place * size
         start = first % width
-        columns.append(b.shuffle(together[number][first // width], None, range(start, start + height)))
+        columns.append(b.shuffle(together[index][first // width], None, range(start, start + height)))
     return columns
 
 

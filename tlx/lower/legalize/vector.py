@@ -151,8 +151,8 @@ class VectorLegalizer(TileValues):
         tile = self.flat(source, *self.shapes[str(source)[1:]])
         assert isinstance(place, ConstInt)
         assert tile.rows == 1
-        number, lane = divmod(place.value, tile.lanes)
-        register, at = tile.flat()[number], const_int(I32, lane)
+        index, lane = divmod(place.value, tile.lanes)
+        register, at = tile.flat()[index], const_int(I32, lane)
         text = f"%{instruction.result} = extractelement {register.typed}, {at.typed}"
         return Instruction("extractelement", instruction.type, [register, at], text, instruction.result)
 
@@ -335,8 +335,8 @@ class VectorLegalizer(TileValues):
             )
             for i in range(len(sample))
         ]
-        if number := self.nan_operands.get(instruction.result or ""):
-            may_be_nan = tiles[number]
+        if operand := self.nan_operands.get(instruction.result or ""):
+            may_be_nan = tiles[operand]
             assert isinstance(may_be_nan, list)
             registers = [with_nan(self.b, r, x, x) for r, x in zip(registers, may_be_nan, strict=True)]
         return Registers(element, rows, cols, lanes, split_rows(registers, -(-cols // lanes)))
@@ -422,11 +422,11 @@ class VectorLegalizer(TileValues):
         if operation.opcode != "fmul":
             return []
         definitions = [self.tensors.definition_of(value) for value in values]
-        number = next((i for i, d in enumerate(definitions) if d is not None and d.intrinsic.name == "sigmoid"), None)
-        if number is None:
+        index = next((i for i, d in enumerate(definitions) if d is not None and d.intrinsic.name == "sigmoid"), None)
+        if index is None:
             return []
         registers = [tile for tile in tiles if isinstance(tile, list)]
-        factors, numbers = registers[number], registers[1 - number]
+        factors, numbers = registers[index], registers[1 - index]
         return products_with_subnormals(self.b, self.target, operation, element, factors, numbers)
 
     def _shuffled(self, instruction: Instruction) -> Registers:

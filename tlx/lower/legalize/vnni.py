@@ -187,11 +187,11 @@ class RightWithPermutedColumns:
             return as_words(
                 b, interleaved_rows(b, [self.vector(b, group * width + j, index) for j in range(width)]), width
             )
-        block, number = divmod(index, width)
+        block, register = divmod(index, width)
         if (group, block) not in self.interleaved:
             rows = [self.tile.regs[group * width + j][block] for j in range(width)]
             self.interleaved[group, block] = interleaved_within_lanes(b, rows, bits, self.vector_bits)
-        return as_words(b, self.interleaved[group, block][number], width)
+        return as_words(b, self.interleaved[group, block][register], width)
 
 
 def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather: Gather | None = None) -> Registers:
@@ -224,9 +224,9 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
         if (gathered := gather([row[n] for n in used], mask)) is not None:
             return gathered
     merged = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
-    for number in used[1:]:
-        mask = [len(columns) + c % lanes if c // lanes == number else i for i, c in enumerate(columns)]
-        merged = b.shuffle(merged, row[number], mask)
+    for register in used[1:]:
+        mask = [len(columns) + c % lanes if c // lanes == register else i for i, c in enumerate(columns)]
+        merged = b.shuffle(merged, row[register], mask)
     return merged
 
 

@@ -31,7 +31,7 @@ def replace_operations(module: Module, functions: Iterable[Function], target: Ta
     These are funnel shifts of i64, and comparisons and selects of the lesser or greater of two numbers, which lose NaN.
     """
     for function in functions if not (target.backend.keeps_selected_nan and target.backend.has_funnel_shifts) else ():
-        numbers = {} if target.backend.keeps_selected_nan else nan_operands(function)
+        nan_operand_of = {} if target.backend.keeps_selected_nan else nan_operands(function)
         for block in function.blocks:
             for instruction in list(block.instructions):
                 operation, type_ = ElementwiseOp.of(instruction), instruction.type
@@ -40,7 +40,7 @@ def replace_operations(module: Module, functions: Iterable[Function], target: Ta
                 if scalar_of(instruction.operands[0].type) in (BFLOAT, HALF):
                     continue  # LLVM computes them in float
                 is_replaced = is_miscompiled(target.backend, operation, type_.element)
-                if not is_replaced and instruction.result not in numbers:
+                if not is_replaced and instruction.result not in nan_operand_of:
                     continue
                 b = Builder(module, function, block, block.instructions.index(instruction) + 1)
                 b.span = instruction.span
@@ -51,8 +51,8 @@ def replace_operations(module: Module, functions: Iterable[Function], target: Ta
                     value = emit_elementwise(b, target, operation, type_.element, sources, operands)
                     block.instructions.remove(instruction)
                 else:
-                    number = instruction.operands[numbers[instruction.result]]
-                    value = with_nan(b, instruction.value, number, number)
+                    operand = instruction.operands[nan_operand_of[instruction.result]]
+                    value = with_nan(b, instruction.value, operand, operand)
                 for use in users:
                     set_operand(use.instruction, use.index, value)
 

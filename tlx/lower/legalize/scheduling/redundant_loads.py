@@ -93,7 +93,7 @@ class _Addresses:
 
     def key(self, load: Instruction) -> _Key:
         """What a load reads."""
-        pointer, number, terms = load.operands[0], 0, _Terms()
+        pointer, constant, terms = load.operands[0], 0, _Terms()
         while isinstance(pointer, Local):
             gep = self._defined.get(pointer.name)
             if gep is None or gep.opcode != "getelementptr" or not isinstance(gep.source_type, IntType | FloatType):
@@ -103,12 +103,12 @@ class _Addresses:
                 break
             pointer, index = gep.operands
             start, factors = self._linear(index)
-            number += start * size
+            constant += start * size
             _add(terms, factors, size)
-        return str(pointer), number, frozenset(terms.items()), str(load.type)
+        return str(pointer), constant, frozenset(terms.items()), str(load.type)
 
     def _linear(self, index: Value) -> tuple[int, _Terms]:
-        """An index as a sum of a number, and locals times numbers."""
+        """An index as a sum of a constant, and locals times constants."""
         if isinstance(index, ConstInt):
             return index.value, {}
         name = str(index)

@@ -92,8 +92,8 @@ def pipeline_loads(module: Module, function: Function, blocks: Sequence[Block], 
             continue
         _merge_bitcasts(function, block)
         operands, free = _operands(loop), _registers(loop, target) - len(loop.sums)
-        numbers = _spread(operands, len(loop.products), most, free)
-        if places := _LoadPositions.of(operands, len(loop.products), numbers):
+        positions = _spread(operands, len(loop.products), most, free)
+        if places := _LoadPositions.of(operands, len(loop.products), positions):
             _pipeline(module, function, loop, places)
 
 
@@ -208,13 +208,13 @@ def _operands(loop: _CountedLoop) -> list[_LoadedRegister]:
             loaded.add(str(instruction.result))
     operands: dict[str, _LoadedRegister] = {}
     emitted = {i.result for i in [*loop.block.phis, *loop.products]}
-    for number, product in enumerate(loop.products):
+    for position, product in enumerate(loop.products):
         pending = [product]
         while pending:
             inside = [o.name for o in pending.pop().operands if isinstance(o, Local) and o.name in defined]
             for name in inside:
                 if name in loaded:
-                    operands.setdefault(name, _LoadedRegister(defined[name], number, number)).last = number
+                    operands.setdefault(name, _LoadedRegister(defined[name], position, position)).last = position
                 elif name not in emitted:
                     pending.append(defined[name])
     return list(operands.values())
@@ -229,29 +229,29 @@ def _is_address(instruction: Instruction, loop: _CountedLoop, defined: Mapping[s
 
 
 def _spread(operands: Sequence[_LoadedRegister], products: int, ahead: int, registers: int) -> Sequence[int]:
-    """Numbers of the products that the loads of operands come before; negative ones are in the iteration before.
+    """Positions of the products that the loads of operands come before; negative ones are in the iteration before.
 
     They are evenly apart, and each is `ahead` products before the first use, or more. If no register is free then, the
     load comes as soon as one is, which is after the last use of an earlier operand. No load comes before its operand's
     last use in the iteration before: that would take a copy of a register.
 
     Returns:
-        A number for each operand; none if there are too few registers.
+        A position for each operand; none if there are too few registers.
     """
     gap = products / max(1, len(operands))
-    start = min((operand.first - number * gap for number, operand in enumerate(operands)), default=0) - ahead
+    start = min((operand.first - i * gap for i, operand in enumerate(operands)), default=0) - ahead
     ends = sorted(operand.last for operand in operands)
-    numbers: list[int] = []
-    for number, operand in enumerate(operands):
-        iteration, index = divmod(number - registers, len(operands))
+    positions: list[int] = []
+    for i, operand in enumerate(operands):
+        iteration, index = divmod(i - registers, len(operands))
         free_after = max(operand.last - products, ends[index] + iteration * products)
-        numbers.append(max(floor(start + number * gap), free_after + 1))
-    return numbers if all(n <= operand.first for n, operand in zip(numbers, operands, strict=True)) else ()
+        positions.append(max(floor(start + i * gap), free_after + 1))
+    return positions if all(n <= operand.first for n, operand in zip(positions, operands, strict=True)) else ()
 
 
 @dataclass(frozen=True)
 class _LoadPositions:
-    """Which operands are loaded before each product, by its number.
+    """Which operands are loaded before each product, by its position in the loop.
 
     Attributes:
         this_iteration: Operands of the same iteration.
@@ -263,7 +263,7 @@ class _LoadPositions:
 
     @staticmethod
     def of(operands: Sequence[_LoadedRegister], products: int, places: Sequence[int]) -> _LoadPositions | None:
-        """Positions by numbers of products; None if no operand is carried."""
+        """Operands by the positions of their loads; None if no operand is carried."""
         this_iteration: dict[int, list[Instruction]] = defaultdict(list)
         next_iteration: dict[int, list[Instruction]] = defaultdict(list)
         for operand, place in zip(operands, places, strict=False):
@@ -273,7 +273,7 @@ class _LoadPositions:
     @property
     def carried(self) -> list[Instruction]:
         """The operands that are loaded an iteration before."""
-        return [instruction for number in sorted(self.next_iteration) for instruction in self.next_iteration[number]]
+        return [load for position in sorted(self.next_iteration) for load in self.next_iteration[position]]
 
 
 @dataclass(eq=False)
@@ -381,8 +381,8 @@ def _emit_products(
     for instruction in loop.block.instructions:
         if instruction.is_call and instruction.result is None:
             this_iteration.emit(instruction)
-    for number, product in enumerate(loop.products):
-        own, others = (places.get(number, ()) for places in (loads, loads_of_following or {}))
+    for position, product in enumerate(loop.products):
+        own, others = (places.get(position, ()) for places in (loads, loads_of_following or {}))
         if own or others:
             this_iteration.emit_barrier()
         for load in own:

@@ -55,12 +55,12 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
         target: The target, which has a constraint for vector registers.
     """
     units = _split_after_calls(moving)
-    names, numbers = {i.result for i in moving}, {id(i) for i in moving}
-    others = [i for i in block.instructions if id(i) not in numbers]
+    names, ids = {i.result for i in moving}, {id(i) for i in moving}
+    others = [i for i in block.instructions if id(i) not in ids]
     users = (i for i in others if i.opcode != "phi" and not i.is_terminator)
     if not units or any(isinstance(v, Local) and v.name in names for i in users for v in i.operands):
         return
-    start = next(n for n, i in enumerate(block.instructions) if id(i) in numbers)
+    start = next(n for n, i in enumerate(block.instructions) if id(i) in ids)
     objects = _Objects(b.function)
     read, written = (objects.of(each) for each in (moving, filter(_may_write, others[start:])))
     if written and not (read.isdisjoint(written) and "" not in read | written):
@@ -71,8 +71,8 @@ def spread_evenly(b: Builder, block: Block, moving: Sequence[Instruction], targe
     schedule = _InstructionOrder(others, target.vector_bytes)
     b.block, block.instructions = block, schedule.instructions
     schedule.advance(start)
-    for number, unit in enumerate(units):
-        schedule.advance(vectors[number * len(vectors) // len(units)] if number else start)
+    for i, unit in enumerate(units):
+        schedule.advance(vectors[i * len(vectors) // len(units)] if i else start)
         schedule.place(unit)
         schedule.pin(b, target.instructions.opaque_constraint)
     schedule.advance(len(others))
@@ -138,24 +138,24 @@ class _InstructionOrder:
         self._done = [False] * len(waiting)
         self._advanced = 0  # how many have been placed in their order
         self._uses: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for number, instruction in enumerate(waiting):
+        for position, instruction in enumerate(waiting):
             for index, value in enumerate(instruction.operands):
                 if isinstance(value, Local):
-                    self._uses[value.name].append((number, index))
+                    self._uses[value.name].append((position, index))
 
     def advance(self, end: int) -> None:
-        """Place the waiting instructions up to a number."""
-        for number in range(self._advanced, end):
-            self._place(number)
+        """Place the waiting instructions before a position."""
+        for position in range(self._advanced, end):
+            self._place(position)
         self._advanced = max(self._advanced, end)
 
     def place(self, unit: Sequence[Instruction]) -> None:
         """Place other instructions, after the waiting ones that they depend on."""
         needed = self._needed(unit)
-        if not all(self.waiting[number].opcode in _ADDRESS_OPCODES for number in needed):
+        if not all(self.waiting[position].opcode in _ADDRESS_OPCODES for position in needed):
             self.advance(max(needed) + 1)
-        for number in sorted(needed):
-            self._place(number)
+        for position in sorted(needed):
+            self._place(position)
         self.instructions += unit
 
     def pin(self, b: Builder, constraint: str) -> None:
@@ -174,20 +174,20 @@ class _InstructionOrder:
             uses = self._waiting_uses(value.name)
             b.index = len(self.instructions)
             pinned = b.in_place(value, constraint)
-            for number, index in uses:
-                set_operand(self.waiting[number], index, pinned)
+            for position, index in uses:
+                set_operand(self.waiting[position], index, pinned)
             self._uses[pinned.name] = uses
 
     def _waiting_uses(self, name: str) -> list[tuple[int, int]]:
-        """The numbers of waiting instructions that use a value, with those of their operands."""
-        return [(number, index) for number, index in self._uses[name] if not self._done[number]]
+        """The positions of waiting instructions that use a value, with the indices of their operands."""
+        return [(position, index) for position, index in self._uses[name] if not self._done[position]]
 
     def _joins_use(self, instruction: Instruction) -> bool:
         """Whether an instruction and a waiting one may become one: a sum of a product, a maximum, a negative factor.
 
         LLVM does not find them across an instruction that pins the value between them.
         """
-        users = [self.waiting[number] for number, _ in self._waiting_uses(instruction.value.name)]
+        users = [self.waiting[position] for position, _ in self._waiting_uses(instruction.value.name)]
         if instruction.opcode == "fmul" and "contract" in instruction.flags:
             return any(user.opcode in ("fadd", "fsub") and "contract" in user.flags for user in users)
         return instruction.opcode == "fneg" or any(
@@ -198,10 +198,10 @@ class _InstructionOrder:
         """Whether one of the block's instructions computes a value, and is placed."""
         return isinstance(value, Local) and value.name in self._place_of and self._done[self._place_of[value.name]]
 
-    def _place(self, number: int) -> None:
-        if not self._done[number]:
-            self._done[number] = True
-            self.instructions.append(self.waiting[number])
+    def _place(self, position: int) -> None:
+        if not self._done[position]:
+            self._done[position] = True
+            self.instructions.append(self.waiting[position])
 
     def _needed(self, unit: Sequence[Instruction]) -> set[int]:
         """Numbers of the waiting instructions that others depend on."""
@@ -209,10 +209,10 @@ class _InstructionOrder:
         pending = list(unit)
         while pending:
             for value in pending.pop().operands:
-                number = self._place_of.get(value.name) if isinstance(value, Local) else None
-                if number is not None and not self._done[number] and number not in needed:
-                    needed.add(number)
-                    pending.append(self.waiting[number])
+                position = self._place_of.get(value.name) if isinstance(value, Local) else None
+                if position is not None and not self._done[position] and position not in needed:
+                    needed.add(position)
+                    pending.append(self.waiting[position])
         return needed
 
 

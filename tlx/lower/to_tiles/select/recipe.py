@@ -161,9 +161,9 @@ class Recipe:
         return replace(self, packing=replace(self.packing, prepacked_b=True))
 
 
-def round_up(number: int, step: int) -> int:
-    """The number rounded up to a multiple of the step."""
-    return -(-number // step) * step
+def round_up(value: int, step: int) -> int:
+    """The value rounded up to a multiple of the step."""
+    return -(-value // step) * step
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class EqualTiles:
         return self.size - self.padding
 
     def start_of(self, b: Builder, number: Value) -> Value:
-        """Where the tile of a number begins."""
+        """The position at which a tile, given by its number, begins."""
         return b.add(b.mul(number, self.size), self.start)
 
 
