@@ -187,8 +187,8 @@ def _copy_as_values(
     """Rewrite copies of whole slots."""
     for block in function.blocks:
         for copy in [i for i in block.instructions if (callee_name(i) or "").startswith("llvm.memcpy.")]:
-            target, source, size, is_volatile = copy.args[:4]
-            slot, other = _slot_of(known, target), _slot_of(known, source)
+            destination, source, size, is_volatile = copy.args[:4]
+            slot, other = _slot_of(known, destination), _slot_of(known, source)
             if slot is None or other is None or slot.result is None or not isinstance(size, ConstInt):
                 continue
             type_ = slots.get(slot.result) or slots.get(other.result or "")
@@ -197,7 +197,7 @@ def _copy_as_values(
             place = _position(block, copy)
             builder = Builder(module, function, block, place)
             aligned = [_alignment(attributes, type_) for attributes in copy.arg_attributes[:2]]
-            builder.store(builder.load(type_, source, aligned[1], "copied"), target, aligned[0])
+            builder.store(builder.load(type_, source, aligned[1], "copied"), destination, aligned[0])
             block.instructions.remove(copy)
 
 

@@ -139,11 +139,11 @@ def _copy_columns(b: TensorBuilder, place: ColumnMajorMatrix, buffer: Value, *, 
     with b.loop(0, columns, name="column") as loop:
         there = b.gep(element, place.pointer, b.mul(loop.index, stride), "matrix.column")
         here = b.gep(element, buffer, b.mul(loop.index, rows), "buffer.column")
-        source, target = (there, here) if reads else (here, there)
+        source, destination = (there, here) if reads else (here, there)
         if place.volatile:
-            _copy_volatile(b, place, source, target, reads=reads)
+            _copy_volatile(b, place, source, destination, reads=reads)
         else:
-            b.memcpy(target, source, rows * bytes_of(element))
+            b.memcpy(destination, source, rows * bytes_of(element))
 
 
 def _copy_volatile(

@@ -44,45 +44,45 @@ def cast(scope: FunctionScope, instruction: Instruction) -> Step:
     return step
 
 
-def cast_function(opcode: str, source: Type, target: Type, codecs: Codecs) -> Cast:
+def cast_function(opcode: str, source: Type, to: Type, codecs: Codecs) -> Cast:
     """The function of a cast opcode between two types."""
     if opcode in ("bitcast", "addrspacecast"):
-        return _bitcast(source, target, codecs)
+        return _bitcast(source, to, codecs)
     if opcode in ("trunc", "zext", "ptrtoint", "ptrtoaddr", "inttoptr"):
-        return _resize(source, target)
+        return _resize(source, to)
     if opcode == "sext":
-        return _sign_extend(source, target)
-    function = _array_cast(opcode, scalar_of(source), scalar_of(target))
+        return _sign_extend(source, to)
+    function = _array_cast(opcode, scalar_of(source), scalar_of(to))
     if isinstance(source, VectorType):
         return function
     element = scalar_of(source)
-    return lambda value: scalar(function(vector([value], element))[0], target)
+    return lambda value: scalar(function(vector([value], element))[0], to)
 
 
-def _bitcast(source: Type, target: Type, codecs: Codecs) -> Cast:
-    if source == target or (isinstance(source, PointerType) and isinstance(target, PointerType)):
+def _bitcast(source: Type, to: Type, codecs: Codecs) -> Cast:
+    if source == to or (isinstance(source, PointerType) and isinstance(to, PointerType)):
         return lambda value: value
     if isinstance(source, VectorType) and source.scalable:
-        dtype = element_dtype(scalar_of(target))
+        dtype = element_dtype(scalar_of(to))
         return lambda value: value.view(dtype)
-    return codecs.bitcast(source, target)
+    return codecs.bitcast(source, to)
 
 
-def _resize(source: Type, target: Type) -> Cast:
+def _resize(source: Type, to: Type) -> Cast:
     """Keep the low bits, or add zeros."""
     if isinstance(source, VectorType):
-        element = scalar_of(target)
+        element = scalar_of(to)
         return lambda value: wrapped(value, element)
-    mask = (1 << width_of(target)) - 1
+    mask = (1 << width_of(to)) - 1
     return lambda value: value & mask
 
 
-def _sign_extend(source: Type, target: Type) -> Cast:
+def _sign_extend(source: Type, to: Type) -> Cast:
     bits = width_of(source)
     if isinstance(source, VectorType):
-        element = scalar_of(target)
+        element = scalar_of(to)
         return lambda value: wrapped(signed_array(value, bits).astype(_signed_wide(element)), element)
-    mask = (1 << width_of(target)) - 1
+    mask = (1 << width_of(to)) - 1
     return lambda value: signed(value, bits) & mask
 
 
@@ -90,40 +90,40 @@ def _signed_wide(element: Type) -> str:
     return "object" if width_of(element) > 64 else "int64"
 
 
-def _array_cast(opcode: str, source: Type, target: Type) -> Callable[[Array], Array]:
+def _array_cast(opcode: str, source: Type, to: Type) -> Callable[[Array], Array]:
     """Casts from or to floating point, on arrays."""
     if opcode in ("fptrunc", "fpext"):
-        return lambda value: to_float(value, element_dtype(target))
+        return lambda value: to_float(value, element_dtype(to))
     if opcode == "uitofp":
-        return lambda value: from_integers(value, element_dtype(target))
+        return lambda value: from_integers(value, element_dtype(to))
     if opcode == "sitofp":
-        return lambda value: from_integers(signed_array(value, width_of(source)), element_dtype(target))
+        return lambda value: from_integers(signed_array(value, width_of(source)), element_dtype(to))
     if opcode in ("fptoui", "fptosi"):
-        return lambda value: to_integers(value, target)
+        return lambda value: to_integers(value, to)
     raise EvaluationError(f"the evaluator does not know the cast '{opcode}'")
 
 
-def to_integers(numbers: Array, target: Type) -> Array:
+def to_integers(numbers: Array, to: Type) -> Array:
     """Floating-point numbers truncated to integers; numbers out of range give unspecified bits."""
-    if width_of(target) > 64:
-        return wrapped(np.array([_truncated(float(n)) for n in numbers], object), target)
+    if width_of(to) > 64:
+        return wrapped(np.array([_truncated(float(n)) for n in numbers], object), to)
     wide = numbers.astype(np.float64)
     high = wide >= 2.0**63
     low = np.where(high, 0.0, wide).astype(np.int64).view(np.uint64)
     whole = np.where(high, np.where(high, wide, 0.0).astype(np.uint64), low)
-    return wrapped(whole, target)
+    return wrapped(whole, to)
 
 
 def _truncated(number: float) -> int:
     return int(number) if np.isfinite(number) else -1
 
 
-def saturated(numbers: Array, target: IntType, *, is_signed: bool) -> Array:
+def saturated(numbers: Array, to: IntType, *, is_signed: bool) -> Array:
     """`llvm.fptosi.sat` and `llvm.fptoui.sat`: clamp to the integer's range, NaN gives 0."""
-    bits = target.bits
+    bits = to.bits
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
     clamped = [_clamp(float(n), low, high) for n in numbers]
-    return wrapped(np.array([n & ((1 << bits) - 1) for n in clamped], element_dtype(target)), target)
+    return wrapped(np.array([n & ((1 << bits) - 1) for n in clamped], element_dtype(to)), to)
 
 
 def _clamp(number: float, low: int, high: int) -> int:

@@ -67,9 +67,9 @@ class BlockCode:
 
 @dataclass(eq=False, slots=True)
 class Edge:
-    """An edge to the block of a number: phis read all `sources` before any of `results` is written."""
+    """An edge to the block of a number, `successor`: phis read all `sources` before any of `results` is written."""
 
-    target: int
+    successor: int
     sources: list[int]
     results: list[int]
 
@@ -86,11 +86,11 @@ class Edges:
         self._numbers = numbers
         self._from = block.name
 
-    def __getitem__(self, target: str) -> Edge:
+    def __getitem__(self, successor: str) -> Edge:
         function = self.scope.function
-        if target not in self._numbers:
-            raise EvaluationError(f"branch to %{target}, which is not a block of @{function.name}")
-        number = self._numbers[target]
+        if successor not in self._numbers:
+            raise EvaluationError(f"branch to %{successor}, which is not a block of @{function.name}")
+        number = self._numbers[successor]
         phis = function.blocks[number].phis
         sources = [self.scope.slot(self._incoming(phi)) for phi in phis]
         return Edge(number, sources, [self.scope.result(phi) for phi in phis])
@@ -129,17 +129,17 @@ def terminator(edges: Edges, instruction: Instruction) -> Exit:
 
 def _conditional(edges: Edges, instruction: Instruction) -> Exit:
     condition = edges.scope.slot(instruction.operands[0])
-    yes, no = (edges[target] for target in instruction.targets)
+    yes, no = (edges[name] for name in instruction.targets)
     return lambda frame: yes if frame[condition] else no
 
 
 def _switch(edges: Edges, instruction: Instruction) -> Exit:
     scope = edges.scope
     value = scope.slot(instruction.operands[0])
-    default, *targets = (edges[target] for target in instruction.targets)
+    default, *others = (edges[name] for name in instruction.targets)
     constants = [o for o in instruction.operands[2:] if o.type != LABEL]
     cases = {
-        scope.context.symbols.constants.value(constant): edge for constant, edge in zip(constants, targets, strict=True)
+        scope.context.symbols.constants.value(constant): edge for constant, edge in zip(constants, others, strict=True)
     }
     return lambda frame: cases.get(frame[value], default)
 
@@ -449,7 +449,7 @@ class Machine:
                 values = [frame[s] for s in edge.sources]
                 for slot, value in zip(edge.results, values, strict=True):
                     frame[slot] = value
-            block = code.blocks[edge.target]
+            block = code.blocks[edge.successor]
 
 
 def _weak(method: _Call) -> _Call:

@@ -239,9 +239,9 @@ class Codecs:
             codec = self._codecs[type_] = self._make(self.layout.resolve(type_))
         return codec
 
-    def bitcast(self, source: Type, target: Type) -> Callable[[RuntimeValue], RuntimeValue]:
+    def bitcast(self, source: Type, to: Type) -> Callable[[RuntimeValue], RuntimeValue]:
         """The function of a bitcast between types of one size: a load of the bytes that a store would write."""
-        encode, decode = self[source].encode, self[target].decode
+        encode, decode = self[source].encode, self[to].decode
 
         def little_endian(value: RuntimeValue) -> RuntimeValue:
             return decode(memoryview(encode(value)), 0)
@@ -250,7 +250,7 @@ class Codecs:
             # The bytes of a big-endian machine in reverse: the last lane comes first.
             lanes = value[::-1] if isinstance(source, VectorType) else value
             result = little_endian(lanes)
-            return result[::-1] if isinstance(target, VectorType) else result
+            return result[::-1] if isinstance(to, VectorType) else result
 
         return big_endian if self.layout.is_big_endian else little_endian
 

@@ -97,9 +97,9 @@ def _innermost(lines: Sequence[str]) -> Iterator[AssemblyLoop]:
         if label is not None:
             places[label[1]] = number
         elif _is_instruction(line):
-            target = line.split("#")[0].split("//")[0].replace(",", " ").split()[-1]
-            if target in places:
-                spans.append((places[target], number))
+            destination = line.split("#")[0].split("//")[0].replace(",", " ").split()[-1]
+            if destination in places:
+                spans.append((places[destination], number))
     for start, end in spans:
         if not any((start, end) != other and start <= other[0] and other[1] <= end for other in spans):
             yield AssemblyLoop(lines[start : end + 1])

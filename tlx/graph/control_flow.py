@@ -280,8 +280,8 @@ class ControlFlowMethods(Composites):
         result = self._buffer((rows, length, inner), wide.dtype)
         neutral = self.full((rows, 1, inner), neutral_element(name, wide.dtype), wide.dtype)
         start, shape = (0, length - 1 if reverse else 0, 0), (rows, 1, inner)
-        first, target = (self._with_view(v, v.view.sliced(start, shape, (1, 1, 1))) for v in (source, result))
-        self._write(target, neutral if exclusive else first)
+        first, written = (self._with_view(v, v.view.sliced(start, shape, (1, 1, 1))) for v in (source, result))
+        self._write(written, neutral if exclusive else first)
         if length > 1:
             steps = _CumulativeSteps(
                 self._operation(_CUMULATIVE[name], wide.dtype), reverse=reverse, exclusive=exclusive

@@ -213,16 +213,16 @@ class ElementwiseMethods(GraphBase):
             return self._convert_small(value, to, small, small_to)
         if to == BOOL:
             return self.compare("ne", value, 0)
-        source, target = type_of(value.dtype), type_of(to)
-        if source == target:
+        source, result = type_of(value.dtype), type_of(to)
+        if source == result:
             return self._make(to, value.view, value.buffer)
-        if is_float(value.dtype) and is_float(to) and bits_of(source) == bits_of(target):
+        if is_float(value.dtype) and is_float(to) and bits_of(source) == bits_of(result):
             return self.convert(self.convert(value, "float32"), to)  # half and bfloat
         return self._map("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
 
-    def _convert_small(self, x: Value, to: DType, source: SmallFloat | None, target: SmallFloat | None) -> Value:
+    def _convert_small(self, x: Value, to: DType, source: SmallFloat | None, result: SmallFloat | None) -> Value:
         """A conversion from or to floats of 8 bits; one between two formats, or from or to integers, is by float."""
-        format_ = source or target
+        format_ = source or result
         assert format_ is not None
         other = to if source is not None else x.dtype
         if not is_float(other) or small_float_of(other) is not None:
@@ -392,15 +392,15 @@ def _operation(opcode: str) -> ElementwiseOp:
     return ElementwiseOp("call", callee=opcode) if opcode.startswith("llvm.") else ElementwiseOp(opcode)
 
 
-def _conversion(source: DType, target: DType) -> tuple[str, tuple[str, ...], str, str]:
+def _conversion(source: DType, result: DType) -> tuple[str, tuple[str, ...], str, str]:
     """Opcode, flags, predicate and callee of a conversion."""
-    wider = bits_of(type_of(target)) > bits_of(type_of(source))
+    wider = bits_of(type_of(result)) > bits_of(type_of(source))
     unsigned = source.kind in "bu"
     if is_float(source):
-        if is_float(target):
+        if is_float(result):
             return ("fpext" if wider else "fptrunc"), (), "", ""
-        return "call", (), "", f"llvm.fpto{'u' if target.kind == 'u' else 's'}i.sat"
-    if is_float(target):
+        return "call", (), "", f"llvm.fpto{'u' if result.kind == 'u' else 's'}i.sat"
+    if is_float(result):
         return ("uitofp" if unsigned else "sitofp"), (), "", ""
     return ("zext" if unsigned else "sext") if wider else "trunc", (), "", ""
 

@@ -66,10 +66,10 @@ class Indexing(Reductions):
         if not new.view.count:
             return value
         token = self._row_major_token(new)
-        target = self._writable(value)
+        result = self._writable(value)
         after = self._here()
-        self._store(self._at(target, positions, new.shape), token)
-        return self._overwritten(target, after)
+        self._store(self._at(result, positions, new.shape), token)
+        return self._overwritten(result, after)
 
     def gather(self, x: Operand, starts: Operand, axes: Sequence[int], shape: Sequence[int]) -> Value:
         """Boxes of a tensor, one for each row of `starts`: the result's shape is `(rows, *shape)`.
@@ -127,11 +127,11 @@ class Indexing(Reductions):
         self._check_box("scatter", value, extents)
         if not boxes.view.count:
             return value
-        target = self._writable(value)
+        result = self._writable(value)
         source = self._stored(boxes)
-        if source.buffer.memory is target.buffer.memory:
+        if source.buffer.memory is result.buffer.memory:
             source = self._copied(source)
-        if rows.buffer.memory is target.buffer.memory:
+        if rows.buffer.memory is result.buffer.memory:
             rows = self._copied(rows)
         after = self._here()
         with self._loop(rows.shape[0]) as number:
@@ -142,9 +142,9 @@ class Indexing(Reductions):
                 is_same = self._builder.icmp("eq", positions[axis], clamped[axis])
                 inside = is_same if isinstance(inside, ir.ConstInt) else self._builder.binary("and", inside, is_same)
             with self._builder.if_block(inside, "inside"):
-                box, new = self._at(target, clamped, extents), self._nth(source, number)
+                box, new = self._at(result, clamped, extents), self._nth(source, number)
                 self._write(box, new if combine == "set" else self.binary(combine, box, new))
-        return self._overwritten(target, after)
+        return self._overwritten(result, after)
 
     def bitcast(self, x: Operand, dtype: str | type | DType) -> Value:
         """The bits of the elements as another type, as XLA's `bitcast_convert`.

@@ -86,8 +86,8 @@ def _copied(source: Block, names: dict[str, Value], spellings: dict[str, str], r
     return block
 
 
-def _branch(target: Block) -> Instruction:
-    return Instruction("br", VOID, [target.value], f"br label %{target.name}")
+def _branch(successor: Block) -> Instruction:
+    return Instruction("br", VOID, [successor.value], f"br label %{successor.name}")
 
 
 def renamed(i: Instruction, names: dict[str, Value], spellings: dict[str, str]) -> Instruction:
@@ -153,7 +153,7 @@ def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruc
     """
     blocks = [flow.blocks[name] for name in sorted(loop.blocks, key=flow.positions.__getitem__)]
     entries = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
-    exits = {target for block in blocks for target in block.terminator.targets} - loop.blocks
+    exits = {name for block in blocks for name in block.terminator.targets} - loop.blocks
     if len(entries) != 1 or len(exits) != 1:
         return None
     if not all(i.is_debug or movable(i) for block in blocks for i in block.instructions):
@@ -206,11 +206,11 @@ def remove_loops(function: Function, regions: Collection[LoopRegion]) -> None:
     remove_regions(function, regions)
     for block in function.blocks:
         for index, operand in enumerate(block.terminator.operands):
-            target = operand
-            while target in exits:
-                target = exits[target]
-            if target is not operand:
-                set_operand(block.terminator, index, target)
+            successor = operand
+            while successor in exits:
+                successor = exits[successor]
+            if successor is not operand:
+                set_operand(block.terminator, index, successor)
 
 
 def extract_region(

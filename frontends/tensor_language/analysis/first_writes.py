@@ -126,7 +126,7 @@ class _WriteAnalysis:
                 self._loop(i, makes_trips=self._makes_trips(i.starts, i.stops))
                 for inner in i.body.instructions:
                     if isinstance(inner, (Store, AtomicStore)) and self._visits_all(i, inner):
-                        self._write(inner.target, is_all=True)
+                        self._write(inner.destination, is_all=True)
             case Parallel():
                 self.region(i.body)
             case Blas():
@@ -136,9 +136,9 @@ class _WriteAnalysis:
             case CooperativeMatrixApply():
                 self._loop(i, makes_trips=True)
             case _:
-                target = written_operand(i)
-                if target is not None:
-                    self._write(target, is_all=self._is_of_all(i))
+                destination = written_operand(i)
+                if destination is not None:
+                    self._write(destination, is_all=self._is_of_all(i))
 
     # Views -----------------------------------------------------------------------------------------------------
 
@@ -217,20 +217,20 @@ class _WriteAnalysis:
         assert isinstance(type_, MemrefType)
         return not (is_first or self._fast_beta or i.atomic or type_.element.kind == "int")
 
-    def _write(self, target: Name, *, is_all: bool) -> None:
+    def _write(self, destination: Name, *, is_all: bool) -> None:
         """Record a write to some or all elements of a view."""
-        view = self._views.get(target.text)
+        view = self._views.get(destination.text)
         if view is not None and self._written[id(view.origin)] != "all":
             self._written[id(view.origin)] = "all" if is_all and view.is_whole else "part"
 
     def _is_of_all(self, i: Instruction) -> bool:
-        """Whether a store writes all elements of its target."""
+        """Whether a store writes all elements of its destination."""
         match i:
             case Store() | AtomicStore():
-                view = self._views.get(i.target.text)
+                view = self._views.get(i.destination.text)
                 return view is not None and math.prod(n or 0 for n in view.shape) == 1
             case CooperativeMatrixStore():
-                view, matrix = self._views.get(i.target.text), self._matrices.get(i.matrix.text)
+                view, matrix = self._views.get(i.destination.text), self._matrices.get(i.matrix.text)
                 if view is None or matrix is None or (self._constant(i.x), self._constant(i.y)) != (0, 0):
                     return False
                 lines = (matrix.rows, matrix.columns) if i.transpose == "n" else (matrix.columns, matrix.rows)
@@ -240,7 +240,7 @@ class _WriteAnalysis:
 
     def _visits_all(self, i: Foreach, store: Store | AtomicStore) -> bool:
         """Whether a store in a `foreach` is indexed by its variables, and their ranges cover the view."""
-        view = self._views.get(store.target.text)
+        view = self._views.get(store.destination.text)
         ranges = {
             name.text: (self._constant(start), self._constant(stop))
             for name, start, stop in zip(i.variables, i.starts, i.stops, strict=True)

@@ -53,9 +53,9 @@ def _visit(region: Region, roots: dict[str, int], uses: ParameterUses) -> None:
         viewed = _operand(instruction, entry_of(type(instruction)).views)
         if viewed is not None and viewed.text in roots:
             roots[instruction.result.text] = roots[viewed.text]
-        target = written_operand(instruction)
-        if target is not None and target.text in roots:
-            uses.written.add(roots[target.text])
+        destination = written_operand(instruction)
+        if destination is not None and destination.text in roots:
+            uses.written.add(roots[destination.text])
         if isinstance(instruction, Associated) and instruction.operand.text in roots:
             uses.tested.add(roots[instruction.operand.text])
         for inner in instruction.regions():

@@ -173,7 +173,7 @@ def _dimensional(name: str) -> str:
 _INDICES: Final = {"indices": "An index for each mode: values of type index, or Python integers."}
 _STORED: Final = {
     "value": "A number of the element type, a value or a Python number.",
-    "target": "A memref.",
+    "destination": "A memref.",
     **_INDICES,
 }
 _NOT_STORED: Final = "The value is not of the element type, or there is not one index for each mode"
@@ -242,26 +242,26 @@ class Mixed(KernelBase):
         names = self._operands(indices, INDEX)
         return self._write_named(name, scope=scope, semantics=semantics, source=self._name(source), indices=names)
 
-    def _store(self, name: str, value: Operand, target: Value, *indices: Operand) -> None:
-        self._write(self._node(name, **self._access(value, target, indices)))
+    def _store(self, name: str, value: Operand, destination: Value, *indices: Operand) -> None:
+        self._write(self._node(name, **self._access(value, destination, indices)))
 
     def _store_atomically(
-        self, name: str, value: Operand, target: Value, *indices: Operand, scope: Scope = "work_group",
+        self, name: str, value: Operand, destination: Value, *indices: Operand, scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> None:  # fmt: skip
-        access = self._access(value, target, indices)
+        access = self._access(value, destination, indices)
         self._write(self._node(name, scope=scope, semantics=semantics, **access))
 
     def _update(
-        self, name: str, value: Operand, target: Value, *indices: Operand, scope: Scope = "work_group",
+        self, name: str, value: Operand, destination: Value, *indices: Operand, scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> Value:  # fmt: skip
-        access = self._access(value, target, indices)
+        access = self._access(value, destination, indices)
         return self._write_named(name, scope=scope, semantics=semantics, **access)
 
-    def _access(self, value: Operand, target: Value, indices: Sequence[Operand]) -> dict[str, Any]:
-        stored = self._operand(value, self._memref(target, "the target").element)
-        return {"value": stored, "indices": self._operands(indices, INDEX), "target": self._name(target)}
+    def _access(self, value: Operand, destination: Value, indices: Sequence[Operand]) -> dict[str, Any]:
+        stored = self._operand(value, self._memref(destination, "the destination").element)
+        return {"value": stored, "indices": self._operands(indices, INDEX), "destination": self._name(destination)}
 
     atomic_add = method(_update, "atomic_add", _updated)
     atomic_max = method(_update, "atomic_max", _updated)

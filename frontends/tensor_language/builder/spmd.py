@@ -96,13 +96,15 @@ def _entries_loaded(name: str) -> str:
 
 def _entries_stored(name: str) -> str:
     text = "writes a matrix to a part of a memref; `cooperative_matrix_atomic_store` if atomic."
-    return document(text, {"matrix": _MATRIX, "target": _MEMREF, **_PART, **_ATOMIC, **access_meanings(name)}, _REFUSED)
+    return document(
+        text, {"matrix": _MATRIX, "destination": _MEMREF, **_PART, **_ATOMIC, **access_meanings(name)}, _REFUSED
+    )
 
 
 def _entries_updated(name: str) -> str:
     op = OPERATIONS[name].spellings[name]["op"]
     text = f"entries of a memref become the {_OF_TWO[op]} of them and those of a matrix; gives the old ones."
-    return document(text, {"matrix": _MATRIX, "target": _MEMREF, **_PART, **access_meanings(name)}, _REFUSED)
+    return document(text, {"matrix": _MATRIX, "destination": _MEMREF, **_PART, **access_meanings(name)}, _REFUSED)
 
 
 class Spmd(KernelBase):
@@ -125,20 +127,22 @@ class Spmd(KernelBase):
         return self._write_one(load, self._type(type_))
 
     def _store_entries(
-        self, name: str, matrix: Value, target: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
+        self, name: str, matrix: Value, destination: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
         checked: Checked | None = None, atomic: bool = False, scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> None:  # fmt: skip
         part = self._part(x, y, transpose, checked, scope, semantics)
-        self._write(self._node(name, matrix=self._name(matrix), target=self._name(target), atomic=atomic, **part))
+        self._write(
+            self._node(name, matrix=self._name(matrix), destination=self._name(destination), atomic=atomic, **part)
+        )
 
     def _update_entries(
-        self, name: str, matrix: Value, target: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
+        self, name: str, matrix: Value, destination: Value, x: Operand, y: Operand, *, transpose: Transpose = "n",
         checked: Checked | None = None, scope: Scope = "work_group", semantics: Semantics = "relaxed",
     ) -> Value:  # fmt: skip
         part = self._part(x, y, transpose, checked, scope, semantics)
         self._matrix(matrix)
-        return self._write_named(name, matrix=self._name(matrix), target=self._name(target), **part)
+        return self._write_named(name, matrix=self._name(matrix), destination=self._name(destination), **part)
 
     def _part(self, x: Operand, y: Operand, *modifiers: str | None) -> dict[str, Any]:
         first, second = self._place_of(x, y)

@@ -232,7 +232,7 @@ def atomic_load(e: Emitter, i: AtomicLoad) -> None:
 
 def atomic_store(e: Emitter, i: AtomicStore) -> None:
     """`atomic_store[.scope][.semantics] %value, %memref[%i,...]`."""
-    address, memory = _place(e, i.target, i.indices)
+    address, memory = _place(e, i.destination, i.indices)
     number = e.number(i.value)
 
     def one(lane: Parts) -> Parts:
@@ -250,7 +250,7 @@ def atomic_store(e: Emitter, i: AtomicStore) -> None:
 
 def atomic_update(e: Emitter, i: AtomicUpdate) -> None:
     """`%old = atomic_add[.scope][.semantics] %value, %memref[%i,...] : type`."""
-    address, memory = _place(e, i.target, i.indices)
+    address, memory = _place(e, i.destination, i.indices)
     type_ = memory.element
     number = e.number(i.value)
     is_shared = not isinstance(address.type, VectorType)

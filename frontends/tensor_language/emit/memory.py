@@ -194,7 +194,7 @@ def load(e: Emitter, i: Load) -> None:
 
 def store(e: Emitter, i: Store) -> None:
     """`store %value, %memref[%i,...]`."""
-    _store_element(e, e.number(i.value), e.memref(i.target), i.indices)
+    _store_element(e, e.number(i.value), e.memref(i.destination), i.indices)
 
 
 def _member(e: Emitter, group: Group, position: Number) -> Memref:

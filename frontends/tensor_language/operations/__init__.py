@@ -3,11 +3,13 @@
 Parser, printer, checker, analyses and builder read the entry of an operation, which decorates the class of its nodes in
 the syntax tree; its rules follow in the same file (`check.py` says how they are found):
 
-    @operation("store", *operands(value="the value", target="the memref"), indices(), results="none", writes="target")
+    @operation(
+        "store", *operands(value="the value", destination="the memref"), indices(), results="none", writes="destination"
+    )
     @dataclass(kw_only=True, slots=True)
     class Store(Instruction):
         value: Name
-        target: Name
+        destination: Name
         indices: tuple[Name, ...] = ()
 
 core            the entries; names of operations in messages; how rules are found

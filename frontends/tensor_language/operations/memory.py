@@ -105,7 +105,7 @@ def _replaced(
     )
 
 
-_WRITE: Final = (*operands(value="the value", target="the memref"), indices())
+_WRITE: Final = (*operands(value="the value", destination="the memref"), indices())
 _BRACKET: Final = mark("[", "after the memref")
 
 
@@ -164,13 +164,13 @@ class AtomicLoad(AtomicAccess):
     indices: tuple[Name, ...] = ()
 
 
-@operation("atomic_store", *_WRITE, modifiers=MEMORY, results="none", writes="target")
+@operation("atomic_store", *_WRITE, modifiers=MEMORY, results="none", writes="destination")
 @dataclass(kw_only=True, slots=True)
 class AtomicStore(AtomicAccess):
     """`atomic_store[.scope][.semantics] %value, %memref[%i,...]`."""
 
     value: Name
-    target: Name
+    destination: Name
     indices: tuple[Name, ...] = ()
 
 
@@ -179,8 +179,8 @@ class AtomicStore(AtomicAccess):
     *_WRITE,
     result(number_type),
     modifiers=MEMORY,
-    writes="target",
-    gives=element_of("target"),
+    writes="destination",
+    gives=element_of("destination"),
 )
 @dataclass(kw_only=True, slots=True)
 class AtomicUpdate(AtomicAccess):
@@ -188,7 +188,7 @@ class AtomicUpdate(AtomicAccess):
 
     op: UpdateOp
     value: Name
-    target: Name
+    destination: Name
     indices: tuple[Name, ...] = ()
 
 
@@ -251,13 +251,13 @@ class Size(Instruction):
     mode: int
 
 
-@operation("store", *_WRITE, results="none", writes="target")
+@operation("store", *_WRITE, results="none", writes="destination")
 @dataclass(kw_only=True, slots=True)
 class Store(Instruction):
     """`store %value, %memref[%i,...]`."""
 
     value: Name
-    target: Name
+    destination: Name
     indices: tuple[Name, ...] = ()
 
 
@@ -318,21 +318,23 @@ def check_load(context: FunctionCheck, node: Load) -> None:
 
 def check_store(context: FunctionCheck, node: Store) -> None:
     """A number of the memref's element type."""
-    check_write(context, node, node.value, node.target, node.indices)
+    check_write(context, node, node.value, node.destination, node.indices)
 
 
 def check_write(
-    context: FunctionCheck, node: Instruction, value: Name, target: Name, position: tuple[Name, ...]
+    context: FunctionCheck, node: Instruction, value: Name, destination: Name, position: tuple[Name, ...]
 ) -> MemrefType | None:
-    """`type(value) = element_type(tensor)`, one index a mode; gives the type of the target."""
-    stored, type_ = context.number(node, value), context.memref(node, target)
+    """`type(value) = element_type(tensor)`, one index a mode; gives the type of the destination."""
+    stored, type_ = context.number(node, value), context.memref(node, destination)
     context.check_indices(node, position)
     if type_ is None:
         return None
-    check_position(context, node, target, type_, position)
+    check_position(context, node, destination, type_, position)
     if stored and stored != type_.element:
-        message = f"{value} has type {stored} but the elements of {target} have type {type_.element}; cast the value"
-        context.report_operand(node, value, message, value, target)
+        message = (
+            f"{value} has type {stored} but the elements of {destination} have type {type_.element}; cast the value"
+        )
+        context.report_operand(node, value, message, value, destination)
     return type_
 
 
@@ -396,15 +398,15 @@ def check_atomic_load(context: FunctionCheck, node: AtomicLoad) -> None:
 def check_atomic_store(context: FunctionCheck, node: AtomicStore) -> None:
     """`type(value) = element_type(tensor)`."""
     check_order(context, node, "store", node.semantics)
-    check_write(context, node, node.value, node.target, node.indices)
+    check_write(context, node, node.value, node.destination, node.indices)
 
 
 def check_atomic_update(context: FunctionCheck, node: AtomicUpdate) -> None:
     """`type(value) = element_type(tensor)`; complex numbers are not ordered."""
-    type_ = check_write(context, node, node.value, node.target, node.indices)
+    type_ = check_write(context, node, node.value, node.destination, node.indices)
     if type_:
         check_update(context, node, node.op, node.value, type_.element)
-        context.check_result(node, f"the element type of {node.target}, as the old value is returned")
+        context.check_result(node, f"the element type of {node.destination}, as the old value is returned")
 
 
 def check_order(context: FunctionCheck, node: Instruction, access: str, semantics: Semantics) -> None:

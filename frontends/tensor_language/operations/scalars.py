@@ -195,28 +195,28 @@ def check_unary(context: FunctionCheck, node: ArithUnary) -> None:
 
 def check_cast(context: FunctionCheck, node: Cast) -> None:
     """Scalar to scalar, or coopmatrix to coopmatrix of the same shape."""
-    source, target = context.scalar_or_matrix(node, node.operand), node.types[0].type
-    if not isinstance(target, ScalarType | CoopMatrixType):
-        context.error(f"cast: the result must be a number or a coopmatrix, not {target}", node.types[0].span)
+    source, result = context.scalar_or_matrix(node, node.operand), node.types[0].type
+    if not isinstance(result, ScalarType | CoopMatrixType):
+        context.error(f"cast: the result must be a number or a coopmatrix, not {result}", node.types[0].span)
     elif source:
-        problem = cast_problem(source, target)
+        problem = cast_problem(source, result)
         if problem:
-            context.report_operand(node, node.operand, f"{source} cannot become {target}: {problem}")
+            context.report_operand(node, node.operand, f"{source} cannot become {result}: {problem}")
 
 
-def cast_problem(source: ScalarType | CoopMatrixType, target: ScalarType | CoopMatrixType) -> str | None:
+def cast_problem(source: ScalarType | CoopMatrixType, result: ScalarType | CoopMatrixType) -> str | None:
     """Why a cast is forbidden, None where it is allowed."""
-    if isinstance(source, CoopMatrixType) != isinstance(target, CoopMatrixType):
+    if isinstance(source, CoopMatrixType) != isinstance(result, CoopMatrixType):
         return "scalars and coopmatrices are not cast to each other"
-    if "bool" in {component(source).kind, component(target).kind}:
+    if "bool" in {component(source).kind, component(result).kind}:
         return "bool is not cast; use if or a comparison"
-    if component(source).kind == "complex" and component(target).kind != "complex":
+    if component(source).kind == "complex" and component(result).kind != "complex":
         return "complex numbers are not cast to others; use re, im or abs"
-    if not isinstance(source, CoopMatrixType) or not isinstance(target, CoopMatrixType):
+    if not isinstance(source, CoopMatrixType) or not isinstance(result, CoopMatrixType):
         return None
-    if source.shape != target.shape:
+    if source.shape != result.shape:
         return "the shapes must match"
-    if source.use not in {target.use, "matrix_acc"}:
+    if source.use not in {result.use, "matrix_acc"}:
         return f"use {source.use} stays; only matrix_acc becomes another use"
     return None
 

@@ -120,7 +120,7 @@ _ATOMIC_ACCESS: Final = (*_ACCESS, *MEMORY)
 _MATRIX: Final = operand("matrix", "the matrix")
 _INDEX: Final = bracketed("index", "the component's number")
 _READ: Final = (operand("source", "the memref"), *position(), result(coopmatrix_type))
-_WRITE: Final = (*operands(matrix="the matrix", target="the memref"), *position())
+_WRITE: Final = (*operands(matrix="the matrix", destination="the memref"), *position())
 
 
 def _type_of_reduce(node: CooperativeMatrixReduce, type_of: TypeOf) -> Type | None:
@@ -174,24 +174,24 @@ class CooperativeMatrixLoad(MatrixAccess):
 
 @operation(
     spelt("cooperative_matrix_atomic_store", atomic=(True,)), *_WRITE, modifiers=_ATOMIC_ACCESS, results="none",
-    writes="target", region="spmd",
+    writes="destination", region="spmd",
 )  # fmt: skip
 @operation(
     spelt("cooperative_matrix_store", atomic=(False,)), *_WRITE, modifiers=_ACCESS, hint=_scope_hint, results="none",
-    writes="target", region="spmd",
+    writes="destination", region="spmd",
 )  # fmt: skip
 @dataclass(kw_only=True, slots=True)
 class CooperativeMatrixStore(MatrixAccess):
     """`cooperative_matrix_store[.t|.n][.X_checked] %matrix, %memref[%x,%y]`; atomic with scope and semantics."""
 
     matrix: Name
-    target: Name
+    destination: Name
     atomic: bool = False
 
 
 @operation(
     spelt("cooperative_matrix_atomic_{op}", op=UPDATES), *_WRITE, result(coopmatrix_type), modifiers=_ATOMIC_ACCESS,
-    writes="target", region="spmd", gives=same_as("matrix"),
+    writes="destination", region="spmd", gives=same_as("matrix"),
 )  # fmt: skip
 @dataclass(kw_only=True, slots=True)
 class CooperativeMatrixAtomicUpdate(MatrixAccess):
@@ -199,7 +199,7 @@ class CooperativeMatrixAtomicUpdate(MatrixAccess):
 
     op: UpdateOp
     matrix: Name
-    target: Name
+    destination: Name
 
 
 @operation("cooperative_matrix_construct", operand("value", "the value"), result(coopmatrix_type), region="spmd")
@@ -352,12 +352,12 @@ def check_load(context: FunctionCheck, node: CooperativeMatrixLoad) -> None:
 def check_store(context: FunctionCheck, node: CooperativeMatrixStore) -> None:
     """`component_type(A) = element_type(M)`."""
     _check_atomic(context, node, "store")
-    _check_write(context, node, node.matrix, node.target, node.x, node.y)
+    _check_write(context, node, node.matrix, node.destination, node.x, node.y)
 
 
 def check_atomic_update(context: FunctionCheck, node: CooperativeMatrixAtomicUpdate) -> None:
     """As `store`; the result is the old entries."""
-    type_ = _check_write(context, node, node.matrix, node.target, node.x, node.y)
+    type_ = _check_write(context, node, node.matrix, node.destination, node.x, node.y)
     if type_:
         check_update(context, node, node.op, node.matrix, type_.component)
         context.check_result(node, f"the type of {node.matrix}, as the old entries are returned")
@@ -366,11 +366,11 @@ def check_atomic_update(context: FunctionCheck, node: CooperativeMatrixAtomicUpd
 def _check_write(
     context: FunctionCheck, node: Instruction, name: Name, memory: Name, x: Name, y: Name
 ) -> CoopMatrixType | None:
-    type_, target = context.matrix(node, name), check_block(context, node, memory, x, y)
-    if type_ and target and type_.component != target.element:
+    type_, destination = context.matrix(node, name), check_block(context, node, memory, x, y)
+    if type_ and destination and type_.component != destination.element:
         message = (
             f"the components of {name} have type {type_.component} but the elements of {memory} have type "
-            f"{target.element}; cast the coopmatrix"
+            f"{destination.element}; cast the coopmatrix"
         )
         context.report_operand(node, name, message, name, memory)
     return type_

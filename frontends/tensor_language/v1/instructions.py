@@ -317,19 +317,19 @@ def cast(c: Cursor) -> Conversion:
     value = operand(c, "the value")
     (source,) = types_after_colon(c, scalar_type)
     c.expect("->", "and the type of the result of 'cast'")
-    target = type_ref(c, scalar_type)
+    to = type_ref(c, scalar_type)
 
     def convert(converter: Converter) -> Instruction:
         name_ = converter.operand(value, source)
-        if BOOL not in {source.type, target.type}:
-            return scalars.Cast(operand=name_, types=(target,))
-        if source.type == target.type:
-            return scalars.ArithBinary(op="or", lhs=name_, rhs=name_, types=(target,))
+        if BOOL not in {source.type, to.type}:
+            return scalars.Cast(operand=name_, types=(to,))
+        if source.type == to.type:
+            return scalars.ArithBinary(op="or", lhs=name_, rhs=name_, types=(to,))
         if source.type == BOOL:
-            then, otherwise = (_region_of_constant(converter, number, target.type) for number in (1, 0))
-            return control.If(condition=name_, then=then, otherwise=otherwise, types=(target,))
+            then, otherwise = (_region_of_constant(converter, number, to.type) for number in (1, 0))
+            return control.If(condition=name_, then=then, otherwise=otherwise, types=(to,))
         zero = _number(converter, 0, source.type)
-        return scalars.Comparison(op="not_equal", lhs=name_, rhs=zero, types=(target,))
+        return scalars.Comparison(op="not_equal", lhs=name_, rhs=zero, types=(to,))
 
     return convert
 
@@ -373,14 +373,14 @@ def store(c: Cursor) -> Conversion:
     """`store`."""
     value = name(c, "the value")
     separator(c, "the memref")
-    target = name(c, "the memref")
+    destination = name(c, "the memref")
     indices = index_list(c)
     (type_,) = types_after_colon(c, memref_type)
 
     def convert(converter: Converter) -> Instruction:
         converter.bound_name(value)
-        converter.expect(target, type_)
-        return memory.Store(value=value, target=target, indices=tuple(map(converter.index, indices)))
+        converter.expect(destination, type_)
+        return memory.Store(value=value, destination=destination, indices=tuple(map(converter.index, indices)))
 
     return convert
 

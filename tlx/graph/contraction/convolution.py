@@ -214,9 +214,9 @@ class Convolutions(Indexing):
                     lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
                     value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], sums)
                     starts, shape = products.place(position)
-                    target = self._at(partial, [zero, *(ir.ConstInt(I64, n) for n in starts)], (1, *shape))
+                    box = self._at(partial, [zero, *(ir.ConstInt(I64, n) for n in starts)], (1, *shape))
                     value = self.reshape(value, (1, *shape))
-                    self._write(target, self._map("convolution", add, [target, value], sums) if rounds > 1 else value)
+                    self._write(box, self._map("convolution", add, [box, value], sums) if rounds > 1 else value)
         total = self.sum(result, 0) if groups > 1 else self.reshape(result, products.shape)
         if products.is_exchanged:
             total = self.transpose(total, [*range(total.rank - 2), total.rank - 1, total.rank - 2])

@@ -99,8 +99,8 @@ class Products(ElementwiseMethods, Shapes):
         """An operand whose product may have another element type: the intrinsics extend signed integers and floats."""
         if x.dtype == BOOL or (x.dtype.kind == "u" and x.dtype != to):
             return self.convert(x, to)
-        source, target = type_of(x.dtype), type_of(to)
-        is_wider = bits_of(target) > bits_of(source) or source == target
+        source, wide = type_of(x.dtype), type_of(to)
+        is_wider = bits_of(wide) > bits_of(source) or source == wide
         if is_float(x.dtype) != is_float(to) or not is_wider:
             self._fail("dot_general", f"sums of {x.dtype.name} products cannot be {to.name}: convert the operands")
         return x

@@ -206,9 +206,9 @@ class Builder(ValueBuilder):
         operands = [] if value is None else [value]
         self.emit("ret", VOID, operands, f"ret {value.typed if value is not None else 'void'}")
 
-    def branch(self, target: Block) -> None:
+    def branch(self, successor: Block) -> None:
         """An unconditional branch."""
-        self.emit("br", VOID, [target.value], f"br label %{target.name}")
+        self.emit("br", VOID, [successor.value], f"br label %{successor.name}")
 
     def branch_if(self, condition: Value, then: Block, otherwise: Block) -> None:
         """A conditional branch."""

@@ -270,7 +270,7 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
 
 def store(e: Emitter, i: CooperativeMatrixStore) -> None:
     """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, or its atomic form."""
-    matrix, where = e.matrix(i.matrix), window(e, i, i.target)
+    matrix, where = e.matrix(i.matrix), window(e, i, i.destination)
     if e.item is not None:
         memory = where.memref.type
 
@@ -304,7 +304,7 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
 
 def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
     """`%old = cooperative_matrix_atomic_add %matrix, %memref[%x,%y] : type`; zeros where nothing is updated."""
-    where = window(e, i, i.target)
+    where = window(e, i, i.destination)
     if e.item is not None:
         memory = where.memref.type
 
@@ -314,14 +314,14 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
         e.bind(i.result, _each_component(e, where, matrix_type(i), e.matrix(i.matrix), change))
         return
     source = spill(e, e.matrix(i.matrix), by_rows=where.by_rows)
-    target = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
+    result = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
 
     def entry(address: Value, offset: Value) -> None:
         parts = read_entries(e, source, offset)
-        write_entries(e, target, offset, atomics.update_scalar(e, i.op, address, where.memref.type, parts, i.semantics))
+        write_entries(e, result, offset, atomics.update_scalar(e, i.op, address, where.memref.type, parts, i.semantics))
 
     _each_entry(e, where, source, entry)
-    e.bind(i.result, reload(e, target))
+    e.bind(i.result, reload(e, result))
 
 
 def _load_on_grid(

@@ -394,10 +394,10 @@ def apply(e: Emitter, i: CooperativeMatrixApply) -> None:
         components = [_component(e, i, matrix, number) for number in range(count)]
         e.bind(i.result, distributed.from_components(e, matrix_type(i), components))
         return
-    source, target = spill(e, matrix), new_buffer(e, matrix.type)
+    source, result = spill(e, matrix), new_buffer(e, matrix.type)
     with e.b.loop(0, layout.components, name="component") as component:
-        _chunk(e, i, layout, (source, target), component.index)
-    e.bind(i.result, reload(e, target))
+        _chunk(e, i, layout, (source, result), component.index)
+    e.bind(i.result, reload(e, result))
 
 
 def _component(e: Emitter, i: CooperativeMatrixApply, matrix: Matrix, number: int) -> Parts:
@@ -421,7 +421,7 @@ def _chunk(
     component: Value,
 ) -> None:
     """Run the region of `apply` on one chunk."""
-    source, target = buffers
+    source, result = buffers
     row, column, offset, mask = _positions(e, layout, component)
     with e.masked(mask), e.region():
         e.bind(i.row, Number(LANGUAGE_I32, (row,)))
@@ -429,7 +429,7 @@ def _chunk(
         e.bind(i.value_name, Number(layout.type.component, read_entries(e, source, offset, e.lanes)))
         (value,) = e.instructions(i.body.instructions)
         assert isinstance(value, Number)
-        write_entries(e, target, offset, vary(e, value).parts)
+        write_entries(e, result, offset, vary(e, value).parts)
 
 
 def _positions(e: Emitter, layout: WorkItemLayout, component: Value) -> tuple[Value, Value, Value, Value | None]:

@@ -155,11 +155,11 @@ def test_alternating_layouts(kernels: CompiledKernels) -> None:
 
 
 def test_static_strides(kernels: CompiledKernels) -> None:
-    source, target = np.arange(6, dtype=np.float32).reshape((2, 3), order="F"), np.zeros((4, 3), np.float32, order="F")
-    kernels.copy(source, target[:2])
-    np.testing.assert_array_equal(target[:2], source)
-    kernels.copy(to=target[2:], **dict[str, Any]({"from": source}))
-    np.testing.assert_array_equal(target[2:], source)
+    source, result = np.arange(6, dtype=np.float32).reshape((2, 3), order="F"), np.zeros((4, 3), np.float32, order="F")
+    kernels.copy(source, result[:2])
+    np.testing.assert_array_equal(result[:2], source)
+    kernels.copy(to=result[2:], **dict[str, Any]({"from": source}))
+    np.testing.assert_array_equal(result[2:], source)
 
 
 def test_groups_and_launch(kernels: CompiledKernels) -> None:

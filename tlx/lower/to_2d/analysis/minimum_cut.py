@@ -83,10 +83,10 @@ def _predecessors(residual: _Residual) -> dict[int, int]:
     before, pending = {_SOURCE: _SOURCE}, deque([_SOURCE])
     while pending:
         node = pending.popleft()
-        for target, capacity in residual[node].items():
-            if capacity > 0 and target not in before:
-                before[target] = node
-                pending.append(target)
+        for successor, capacity in residual[node].items():
+            if capacity > 0 and successor not in before:
+                before[successor] = node
+                pending.append(successor)
     return before
 
 
@@ -103,7 +103,7 @@ def _shortest_path(residual: _Residual) -> list[tuple[int, int]]:
 
 def _push(residual: _Residual, path: list[tuple[int, int]]) -> None:
     """Send as much along a path as it takes (Edmonds and Karp)."""
-    flow = min(residual[node][target] for node, target in path)
-    for node, target in path:
-        residual[node][target] -= flow
-        residual[target][node] += flow
+    flow = min(residual[node][successor] for node, successor in path)
+    for node, successor in path:
+        residual[node][successor] -= flow
+        residual[successor][node] += flow

@@ -185,5 +185,5 @@ def _drop_check(function: Function, check: Instruction) -> None:
     function.blocks = [other for other in function.blocks if other.name != str(trap).removeprefix("%")]
 
 
-def _branch_always(block: Block, target: Value) -> None:
-    block.instructions[-1] = Instruction("br", block.terminator.type, [target], f"br label {target}")
+def _branch_always(block: Block, successor: Value) -> None:
+    block.instructions[-1] = Instruction("br", block.terminator.type, [successor], f"br label {successor}")

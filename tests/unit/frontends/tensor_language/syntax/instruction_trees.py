@@ -164,10 +164,10 @@ MIXED: list[tuple[str, Instruction]] = [
         "%r = atomic_load.device.acquire %A[%i,%j] : f32",
         AtomicLoad(source=A, indices=(I, J), scope="device", semantics="acquire", results=(R,), types=F),
     ),
-    ("atomic_store %x, %A[%i]", AtomicStore(value=X, target=A, indices=(I,))),
+    ("atomic_store %x, %A[%i]", AtomicStore(value=X, destination=A, indices=(I,))),
     (
         "atomic_store.cross_device.release %x, %A[]",
-        AtomicStore(value=X, target=A, scope="cross_device", semantics="release"),
+        AtomicStore(value=X, destination=A, scope="cross_device", semantics="release"),
     ),
     *(
         (
@@ -175,7 +175,7 @@ MIXED: list[tuple[str, Instruction]] = [
             AtomicUpdate(
                 op=op,
                 value=X,
-                target=A,
+                destination=A,
                 indices=(I,),
                 scope="subgroup",
                 semantics="sequentially_consistent",
@@ -187,11 +187,11 @@ MIXED: list[tuple[str, Instruction]] = [
     ),
     (
         "%r = atomic_add.acquire_release %x, %A[] : f32",
-        AtomicUpdate(op="add", value=X, target=A, semantics="acquire_release", results=(R,), types=F),
+        AtomicUpdate(op="add", value=X, destination=A, semantics="acquire_release", results=(R,), types=F),
     ),
     (
         "%r = atomic_add.work_group.relaxed %x, %A[] : f32",
-        AtomicUpdate(op="add", value=X, target=A, results=(R,), types=F),
+        AtomicUpdate(op="add", value=X, destination=A, results=(R,), types=F),
     ),
     ("barrier", Barrier()),
     ("barrier.global", Barrier(fence_global=True)),
@@ -249,8 +249,8 @@ MIXED: list[tuple[str, Instruction]] = [
     ("%r = load %A[%i] : memref<f32x4x8,local>", Load(source=A, indices=(I,), results=(R,), types=LOCAL)),
     *((f"%r = {op} %x : f64", Math(op=op, operand=X, results=(R,), types=D)) for op in get_args(MathOp)),
     ("%r = size %A[1] : index", Size(operand=A, mode=1, results=(R,), types=G)),
-    ("store %x, %A[]", Store(value=X, target=A)),
-    ("store %x, %A[%i,%j]", Store(value=X, target=A, indices=(I, J))),
+    ("store %x, %A[]", Store(value=X, destination=A)),
+    ("store %x, %A[%i,%j]", Store(value=X, destination=A, indices=(I, J))),
     ("%r = subview %A[] : memref<f32x4x8,local>", Subview(operand=A, results=(R,), types=LOCAL)),
     (
         "%r = subview %A[2:4, %x, %x:%y, 5, %x:0] : memref<f32x4x8,local>",
@@ -290,14 +290,14 @@ SPMD: list[tuple[str, Instruction]] = [
             types=M,
         ),
     ),
-    ("cooperative_matrix_store %v, %A[%x,%y]", CooperativeMatrixStore(matrix=V, target=A, x=X, y=Y)),
+    ("cooperative_matrix_store %v, %A[%x,%y]", CooperativeMatrixStore(matrix=V, destination=A, x=X, y=Y)),
     (
         "cooperative_matrix_store.rows_checked %v, %A[%x,%y]",
-        CooperativeMatrixStore(matrix=V, target=A, x=X, y=Y, checked="rows_checked"),
+        CooperativeMatrixStore(matrix=V, destination=A, x=X, y=Y, checked="rows_checked"),
     ),
     (
         "cooperative_matrix_atomic_store.t.release %v, %A[%x,%y]",
-        CooperativeMatrixStore(matrix=V, target=A, x=X, y=Y, transpose="t", atomic=True, semantics="release"),
+        CooperativeMatrixStore(matrix=V, destination=A, x=X, y=Y, transpose="t", atomic=True, semantics="release"),
     ),
     *(
         (
@@ -305,7 +305,7 @@ SPMD: list[tuple[str, Instruction]] = [
             CooperativeMatrixAtomicUpdate(
                 op=op,
                 matrix=V,
-                target=A,
+                destination=A,
                 x=X,
                 y=Y,
                 transpose="t",
