@@ -1,1 +1,1 @@
-"""Attention as one kernel: finding it among the trees, its plan, copies of its operands, and its code."""
+"""Attention as one kernel: finding it among the trees, its plan, copies of its operands, softmax, and its code."""

@@ -9,7 +9,7 @@
 The maximum and the sum of a row are known when all of its scores are. If the program permits the division to be done
 last (`reassoc`), the maximum is that of the tiles so far, and sums are scaled down when it grows:
 
-    m' = max(m, S)    l = l exp(m - m') + sum of exp(S - m')    sums = sums exp(m - m') + exp(S - m') @ V
+    m' = max(m, S)    l' = l exp(m - m') + sum of exp(S - m')    sums' = sums exp(m - m') + exp(S - m') @ V
 
 Otherwise, a pass over K computes m and l in this way, and a second one computes the scores again, and the quotients
 that are narrowed and multiplied: exp(S - m) times the reciprocal of l, with an error of 2^-21.
@@ -20,31 +20,24 @@ Lines in shared memory have 128 bytes, and are swizzled as those of products (`t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from math import prod
-from typing import Final
 
 from tlx.ir.module import Module
 from tlx.ir.types import FLOAT, I8, I32, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
-from tlx.lower.operations import emit_fcmp
 from tlx.lower.to_blocks.attention.copies import CHUNK, LINE, FragmentOffsets, OperandLines
 from tlx.lower.to_blocks.attention.match import Attention
 from tlx.lower.to_blocks.attention.plan import COLUMNS, DEPTH, ROWS, STAGES, AttentionPlan, unit_of
+from tlx.lower.to_blocks.attention.softmax import Softmax, SoftmaxState, SoftmaxStep
 from tlx.lower.to_blocks.kernel import GridFacts, GridKernel, Iterations, as_index, row_tile
 from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target.grid_unit import GridUnit, SharedOperand
-
-_LOG2_E_HIGH: Final = 1.44269502162933349609375
-_LARGE: Final = 2.0**27
-"""What rounding the product of log2(e) and numbers up to this loses is at most 8: powers of two, by which all powers of
-a row are then too large or small, remain in the range of all types. The differences of larger numbers, such as those
-by which masks are filled, are zero, or so large that their powers vanish with any factor, which is 1 then.
-"""
 
 
 def attention_grid_kernel(
@@ -65,41 +58,7 @@ def attention_grid_kernel(
     return kernel.finish(plan.warps * grid.warp_threads, plan.shared, plan.resident(grid))
 
 
-@dataclass(frozen=True, slots=True)
-class _SoftmaxState:
-    """The rows of scores of a thread: for each one its maximum, and the sum of the thread's exponentials."""
-
-    maxima: list[Value]
-    totals: list[Value]
-
-    @classmethod
-    def of(cls, values: Sequence[Value]) -> _SoftmaxState:
-        """The state with these maxima and sums."""
-        half = len(values) // 2
-        return cls(list(values[:half]), list(values[half:]))
-
-    @property
-    def values(self) -> list[Value]:
-        """The maxima and the sums."""
-        return [*self.maxima, *self.totals]
-
-
-@dataclass(frozen=True, slots=True)
-class _SoftmaxStep:
-    """The results of a tile of scores.
-
-    Attributes:
-        weights: The weights of each row, not narrowed yet.
-        rows: The state of the rows.
-        factors: What the sums of each row are scaled by; none if they stay.
-    """
-
-    weights: list[list[Value]]
-    rows: _SoftmaxState
-    factors: list[Value]
-
-
-_SoftmaxEmitter = Callable[[list[list[Value]], _SoftmaxState], _SoftmaxStep]
+_StepEmitter = Callable[[list[list[Value]], SoftmaxState], SoftmaxStep]
 
 
 def _split(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
@@ -122,8 +81,9 @@ class _AttentionKernel:
         self.keys = OperandLines(kernel, scores.b.transposed, 2, plan.positions, plan.warps)
         self.values = OperandLines(kernel, product.b, 3, plan.positions, plan.warps)
         self.left, self.right = FragmentOffsets(kernel, lines_first=True), FragmentOffsets(kernel, lines_first=False)
-        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
-        group, quad = kernel.divided(self.lane, 4)
+        warp, lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
+        group, quad = kernel.divided(lane, 4)
+        self.softmax = Softmax(kernel, lane)
         self.warp_line = b.mul(warp, plan.fragments * ROWS)
         self.first_row = b.add(b.mul(kernel.tile, plan.rows), b.add(self.warp_line, group))
         self.column = b.mul(quad, 2)
@@ -144,30 +104,26 @@ class _AttentionKernel:
             self.operations.wait(b, 0)
             self.operations.barrier(b)
             self.query_fragments = [self._query(0, step) for step in range(self.depth)]
+        softmax, start = self.softmax, self.softmax.start(2 * plan.fragments)
         if self.problem.is_reassociated:
-            sums, rows = self._pass(self._start(), self._running, with_values=True)
-            inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in self._totals(rows)]
-            self._store([b.binary("fmul", value, inverse[self._row_of(k)]) for k, value in enumerate(sums)])
+            sums, rows = self._pass(start, softmax.running, with_values=True)
+            inverses = softmax.inverses(softmax.totals(rows))
+            self._store([b.binary("fmul", value, inverses[self._row_of(k)]) for k, value in enumerate(sums)])
             return
-        _, rows = self._pass(self._start(), self._running, with_values=False)
-        totals = self._totals(rows)
-        self.inverse = [self._divide(const_float(FLOAT, 1.0), total) for total in totals]
+        _, rows = self._pass(start, softmax.running, with_values=False)
+        totals = softmax.totals(rows)
+        inverses = softmax.inverses(totals)
         self.operations.barrier(b)
-        sums, _ = self._pass(_SoftmaxState(rows.maxima, totals), self._quotients, with_values=True)
+        quotients = partial(softmax.quotients, inverses=inverses)
+        sums, _ = self._pass(SoftmaxState(rows.maxima, totals), quotients, with_values=True)
         self._store(sums)
-
-    def _start(self) -> _SoftmaxState:
-        count = 2 * self.plan.fragments
-        return _SoftmaxState([const_float(FLOAT, float("-inf"))] * count, [zero(FLOAT)] * count)
 
     def _row_of(self, number: int) -> int:
         """Which of the thread's rows the sum with a number is in."""
         fragment, within = divmod(number, self.outputs * 4)
         return 2 * fragment + within % 4 // 2
 
-    def _pass(
-        self, rows: _SoftmaxState, step: _SoftmaxEmitter, *, with_values: bool
-    ) -> tuple[list[Value], _SoftmaxState]:
+    def _pass(self, rows: SoftmaxState, step: _StepEmitter, *, with_values: bool) -> tuple[list[Value], SoftmaxState]:
         """A pass over all positions.
 
         Args:
@@ -197,13 +153,13 @@ class _AttentionKernel:
                         self._copy_values(following)
                     self.operations.commit(b)
             scores = self._scores(self._completed(self._products(number)), b.mul(number, self.positions))
-            result = step(scores, _SoftmaxState.of(state))
+            result = step(scores, SoftmaxState.of(state))
             if with_values:
                 sums = self._scaled(sums, result.factors)
                 sums = self._completed([self._with_values(sums, self._fragments(result.weights), number)])[0]
             loop.next(*sums, *result.rows.values)
         sums, state = _split(loop.results, sizes)
-        return sums, _SoftmaxState.of(state)
+        return sums, SoftmaxState.of(state)
 
     def _scaled(self, sums: list[Value], factors: list[Value]) -> list[Value]:
         """The sums times the factors of their rows, if there are any."""
@@ -349,85 +305,6 @@ class _AttentionKernel:
         for k, value in enumerate(values):
             vector = self.b.insert_element(vector, value, k)
         return vector
-
-    # Softmax ---------------------------------------------------------------------------------------------------
-
-    def _combined_over_row(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
-        """A value combined over the four threads that share a row."""
-        b = self.b
-        for distance in (1, 2):
-            lane = b.binary("xor", self.lane, const_int(I32, distance))
-            word = self.operations.shuffle(b, b.cast("bitcast", value, I32), lane, self.kernel.grid.warp_threads)
-            value = combine(value, b.cast("bitcast", word, FLOAT))
-        return value
-
-    def _larger(self, x: Value, y: Value) -> Value:
-        return self.b.call_intrinsic("llvm.maxnum", [FLOAT], FLOAT, [x, y])
-
-    def _added(self, x: Value, y: Value) -> Value:
-        return self.b.binary("fadd", x, y)
-
-    def _divide(self, x: Value, y: Value) -> Value:
-        return self.b.binary("fdiv", x, y)
-
-    def _totals(self, rows: _SoftmaxState) -> list[Value]:
-        """The sums of whole rows."""
-        return [self._combined_over_row(self._added, total) for total in rows.totals]
-
-    def _new_largest(self, scores: list[list[Value]], rows: _SoftmaxState) -> list[Value]:
-        """The maxima of the rows with a tile."""
-        result: list[Value] = []
-        for line, before in zip(scores, rows.maxima, strict=True):
-            result.append(self._larger(before, self._combined_over_row(self._larger, self._tree(self._larger, line))))
-        return result
-
-    def _tree(self, combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
-        while len(values) > 1:
-            pairs = [combine(x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
-            values = [*pairs, *values[len(values) // 2 * 2 :]]
-        return values[0]
-
-    def _subtrahend(self, largest: Value) -> Value:
-        """The maximum, or zero where all scores so far are -inf, which become zero, too."""
-        lowest = const_float(FLOAT, float("-inf"))
-        return self.b.select(emit_fcmp(self.b, "oeq", largest, lowest), zero(FLOAT), largest)
-
-    def _scale(self, largest: Value) -> Value:
-        """The factor of the differences to a maximum, before they become powers of two."""
-        b = self.b
-        size = b.call_intrinsic("llvm.fabs", [FLOAT], FLOAT, [largest])
-        is_large = emit_fcmp(b, "ogt", size, const_float(FLOAT, _LARGE))
-        return b.select(is_large, const_float(FLOAT, 1.0), const_float(FLOAT, _LOG2_E_HIGH))
-
-    def _powers(self, line: list[Value], largest: Value) -> tuple[list[Value], Value, Value]:
-        """The exponentials of the differences to a maximum; and the scale and the scaled maximum for these."""
-        b = self.b
-        start, scale = self._subtrahend(largest), self._scale(largest)
-        least = b.binary("fmul", start, scale)
-        minus = b.binary("fsub", const_float(FLOAT, -0.0), least)
-        return [self.operations.power_of_two(b, b.fma(score, scale, minus)) for score in line], scale, least
-
-    def _running(self, scores: list[list[Value]], rows: _SoftmaxState) -> _SoftmaxStep:
-        """A step with the running maximum, after which the weights are exponentials."""
-        b = self.b
-        largest, totals, factors = self._new_largest(scores, rows), list[Value](), list[Value]()
-        powers: list[list[Value]] = []
-        for line, before, after, total in zip(scores, rows.maxima, largest, rows.totals, strict=True):
-            of_row, scale, least = self._powers(line, after)
-            # What rounding the maximum's product loses is a factor of all powers, so `before` has to be rounded, too.
-            growth = b.binary("fsub", b.binary("fmul", before, scale), least)
-            factors.append(self.operations.power_of_two(b, growth))
-            powers.append(of_row)
-            totals.append(b.fma(total, factors[-1], self._tree(self._added, of_row)))
-        return _SoftmaxStep(powers, _SoftmaxState(largest, totals), factors)
-
-    def _quotients(self, scores: list[list[Value]], rows: _SoftmaxState) -> _SoftmaxStep:
-        """A step of the pass that divides: the totals are of powers with the same factor by rounding the maximum."""
-        b, quotients = self.b, list[list[Value]]()
-        for line, largest, inverse in zip(scores, rows.maxima, self.inverse, strict=True):
-            powers, _, _ = self._powers(line, largest)
-            quotients.append([b.binary("fmul", power, inverse) for power in powers])
-        return _SoftmaxStep(quotients, rows, [])
 
     def _fragments(self, rows: list[list[Value]]) -> list[Value]:
         """The rows as left operands, narrowed: for each fragment of rows, four registers for 16 positions."""
