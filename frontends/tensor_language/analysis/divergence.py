@@ -17,9 +17,7 @@ from typing import Literal
 
 from tlx.diagnostics import Note, TlxWarning, warn
 from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
-from tlx.frontends.tensor_language.operations.memory import (
-    AtomicUpdate,
-)
+from tlx.frontends.tensor_language.operations.memory import AtomicUpdate
 from tlx.frontends.tensor_language.operations.scalars import ArithBinary
 from tlx.frontends.tensor_language.operations.subgroups import (
     Builtin,

@@ -14,9 +14,7 @@ from tlx.ir.rewrite import definitions
 from tlx.ir.types import bytes_of
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
-from tlx.lower.to_tiles.expression import (
-    MatrixView,
-)
+from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Elementwise, Gemm
 
 P = TypeVar("P")

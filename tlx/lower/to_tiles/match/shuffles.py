@@ -15,9 +15,7 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.values import Keyword, Local, Value, int_elements
-from tlx.lower.to_tiles.expression import (
-    MatrixView,
-)
+from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.match.trees import FunctionSnapshot
 from tlx.lower.to_tiles.problem import LineShuffle
 

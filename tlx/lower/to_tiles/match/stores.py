@@ -19,13 +19,14 @@ from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import FloatType, Type, bits_of, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Value
 from tlx.lower.operations import PRODUCT_SIGNS
-from tlx.lower.to_tiles.expression import (
-    MatrixView,
-)
+from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.match.shuffles import ShuffleReader
 from tlx.lower.to_tiles.match.trees import FunctionSnapshot, StoreTree, TreeReader, unlowered_operation
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Gemm, Problem, Reduction
 from tlx.target.instructions.dots import Sign
+
+_STRIPS: Final = 4
+"""Rank of a tensor of interleaved rows in strips."""
 
 
 @dataclass(eq=False)
@@ -150,10 +151,6 @@ def _reduction(
 def _copy(store: TensorOp, source: Tensor, destination: tuple[Value, MatrixView]) -> Match:
     view = MatrixView.of(source.type, source.pitches)
     return Match(store.instruction, Copy(view, destination[1]), [destination, (source.source, view)], [], [])
-
-
-_STRIPS: Final = 4
-"""Rank of a tensor of interleaved rows in strips."""
 
 
 def accumulator_chain(snapshot: FunctionSnapshot, last: TensorOp) -> list[TensorOp]:
