@@ -192,7 +192,7 @@ def _longest_readable(walks: Sequence[LoopDim], axis: WindowAxis) -> LoopDim | N
     """The dimension of the result that a matrix has besides the window: the longest one that a load can read."""
     if axis.stride == 1:
         return longest_dim(walks)
-    return next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
+    return next((w for w in walks if w.strides[0] == 1 and w.strides[1] < INDEX_LIMIT), None)
 
 
 def _widened(b: TensorBuilder, vector: Value) -> Value:
@@ -366,7 +366,7 @@ def _choose_pass(axes: Sequence[WindowAxis], most_unrolled: int) -> tuple[Method
     if len(windows) == 1 and windows[0].window > most_unrolled:
         return "lines", windows
     written = axes if windows == all_windows else _pass_axes(axes, windows)
-    if inner.stride != 1 or window_plane(written).cols[0] > 1:
+    if inner.stride != 1 or window_plane(written).cols.extent > 1:
         return "leaves", windows
     if has_gaps and windows == all_windows:
         return "split", windows

@@ -406,7 +406,7 @@ def _lane_range(dims: Sequence[LoopDim]) -> tuple[int, int]:
 
 def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
     """A block split along its largest stride: parts in one operand, and single positions; the last part first."""
-    longest = max((d for d in block.dims if d[0] > 1), key=lambda d: abs(d[1][0]))
+    longest = max((d for d in block.dims if d.extent > 1), key=lambda d: abs(d.strides[0]))
     extent, (stride, to) = longest
     number = block.dims.index(longest)
     low, high = _lane_range([*block.dims[:number], *block.dims[number + 1 :]])

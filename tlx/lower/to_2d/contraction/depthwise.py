@@ -69,7 +69,7 @@ def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocki
         return None
     if count > _MAX_VECTOR_PRODUCTS or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
-    walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
+    walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w.extent > 1), key=lambda w: w.strides[OUT], reverse=True)
     runs = collapse_for_operands(walks, frozenset())
     single = CollapsedDims((LoopDim(1, (0,) * c.width),))
     places, reduces = tuple(_places(c)), c.reduces

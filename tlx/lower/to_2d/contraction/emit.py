@@ -306,7 +306,7 @@ class _BlockEmitter:
     def emit(self) -> None:
         """Write the loops and the trees in them."""
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
-        columns += range(LEAVES, len(self.nest.m[1]))
+        columns += range(LEAVES, len(self.nest.m.strides))
         loops = [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
         buffer = self._buffer() if not self.in_one_tree and not self._keeps_result() else None
         enclosing, blocks = slice_loops(self.b, self.sliced, columns), loop_nest(self.b, loops, len(columns), "batch")
@@ -408,7 +408,7 @@ class _BlockEmitter:
         """Apply the epilogue to a block and store it."""
         if self.epilogue is not None:
             vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
-        if self.nest.n[1][OUT] > 1 and self.cols > 1:
+        if self.nest.n.strides[OUT] > 1 and self.cols > 1:
             self._store_columns(vector, out, name)
             return
         cols = 1 if self.c.reduces else self.cols
@@ -420,16 +420,16 @@ class _BlockEmitter:
         type_ = TensorType.dense(self.c.out.element, (self.rows, self.cols))
         transposed = type_.transposed((1, 0))
         columns = self.b.transpose(self.b.typeinfo(vector, type_, name), (1, 0), transposed)
-        self.b.tensor_store(out, self.b.typeinfo(columns, transposed, name), (0, self.nest.n[1][OUT]))
+        self.b.tensor_store(out, self.b.typeinfo(columns, transposed, name), (0, self.nest.n.strides[OUT]))
 
     def _leaves(self, offsets: dict[int, Value]) -> list[EpilogueOperand]:
-        m, n = self.nest.m[1], self.nest.n[1]
+        m, n = self.nest.m.strides, self.nest.n.strides
         return [EpilogueOperand(offsets[column], m[column], n[column]) for column in range(LEAVES, len(m))]
 
 
 def _pitch(m: LoopDim, n: LoopDim) -> int:
     """Elements between rows of a block of the result."""
-    return m[1][OUT] if m[0] > 1 else n[0]
+    return m.strides[OUT] if m.extent > 1 else n.extent
 
 
 def _offset(b: TensorBuilder, index: Value, steps: ModularStride) -> Value:

@@ -448,7 +448,7 @@ def _can_copy(c: Contraction, copied: frozenset[int]) -> bool:
 
 def _sorted(walks: Sequence[LoopDim], column: int) -> list[LoopDim]:
     """Dimensions from the largest stride in an operand to the smallest."""
-    return sorted((w for w in walks if w[0] > 1), key=lambda w: w[1][column], reverse=True)
+    return sorted((w for w in walks if w.extent > 1), key=lambda w: w.strides[column], reverse=True)
 
 
 def _can_store(c: Contraction, m: CollapsedDims, n: CollapsedDims, *, reduces: bool) -> bool:

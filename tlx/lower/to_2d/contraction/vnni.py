@@ -127,7 +127,9 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
     if not known or len(inner) != 1 or c.reduces or bits_of(c.out.element) > _WORD_BITS:
         return None
     width = inner[0].extent
-    across = next((walk for walk in c.n if walk.extent > 1 and (walk[1][RHS], walk[1][OUT]) == (width, 1)), None)
+    across = next(
+        (walk for walk in c.n if walk.extent > 1 and (walk.strides[RHS], walk.strides[OUT]) == (width, 1)), None
+    )
     if across is None:
         return None
     columns, at = across
@@ -160,7 +162,7 @@ def without_vnni_rows(c: Contraction) -> Contraction:
 
 
 def _steps(walk: LoopDim) -> tuple[int, int]:
-    return walk[1][LHS], walk[1][RHS]
+    return walk.strides[LHS], walk.strides[RHS]
 
 
 def is_vnni_product(product: TensorOp | None, operand: Tensor) -> bool:

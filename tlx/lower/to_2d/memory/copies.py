@@ -194,10 +194,10 @@ def copy(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
     walks = ordered_by_stride(dims)
     element = source.element
     pointers = source.storage.pointer, destination.storage.pointer
-    if any(w[1][0] == 0 for w in walks):
+    if any(w.strides[0] == 0 for w in walks):
         _copy_blocks(b, pointers, (element, element), walks)
         return
-    rows = next((w for w in walks if w[1] == (1, 1)), None)
+    rows = next((w for w in walks if w.strides == (1, 1)), None)
     if rows is not None:
         _copy_rows(b, pointers, element, rows, without_dims(walks, rows))
         return
@@ -205,8 +205,8 @@ def copy(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
     if second is not None:
         _copy_columns(b, pointers, element, second, without_dims(walks, second))
         return
-    inner = next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
-    outer = next((w for w in walks if w[1][1] == 1 and w[1][0] < INDEX_LIMIT), None)
+    inner = next((w for w in walks if w.strides[0] == 1 and w.strides[1] < INDEX_LIMIT), None)
+    outer = next((w for w in walks if w.strides[1] == 1 and w.strides[0] < INDEX_LIMIT), None)
     if inner and outer:
         copy_transposed(b, pointers, element, (outer, inner), without_dims(walks, outer, inner))
         return
@@ -342,7 +342,7 @@ def _is_zero(scalar: Value) -> bool:
 
 
 def _stride(walk: LoopDim, operand: int) -> int:
-    return walk[1][operand] if walk[0] > 1 else 0
+    return walk.strides[operand] if walk.extent > 1 else 0
 
 
 def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Type], walks: list[LoopDim]) -> None:
@@ -361,15 +361,15 @@ def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Ty
 
 def _copy_rows(b: TensorBuilder, pointers: _Pointers, element: Type, rows: LoopDim, rest: list[LoopDim]) -> None:
     """Copy along a dimension that is contiguous in both: 2-D copies of it and its neighbour, memcpy if it has none."""
-    second = next((w for w in reversed(rest) if max(w[1]) < INDEX_LIMIT), None)
+    second = next((w for w in reversed(rest) if max(w.strides) < INDEX_LIMIT), None)
     with loop_nest(b, without_dims(rest, second), 2) as offsets:
         source, destination = _addresses(b, pointers, element, offsets)
         if second is None:
             copy_bytes(b, source, destination, rows[0] * bytes_of(element))
             return
         type_ = TensorType.dense(element, (second[0], rows[0]))
-        token = b.tensor_load(source, type_, (0, second[1][0]), "rows")
-        b.tensor_store(destination, token, (0, second[1][1]))
+        token = b.tensor_load(source, type_, (0, second.strides[0]), "rows")
+        b.tensor_store(destination, token, (0, second.strides[1]))
 
 
 def _copy_columns(
@@ -383,8 +383,8 @@ def _copy_columns(
             b.store(b.load(element, source, size), destination, size)
             return
         type_ = TensorType.dense(element, (column[0], 1))
-        token = b.tensor_load(source, type_, (0, column[1][0]), "column")
-        b.tensor_store(destination, token, (0, column[1][1]))
+        token = b.tensor_load(source, type_, (0, column.strides[0]), "column")
+        b.tensor_store(destination, token, (0, column.strides[1]))
 
 
 def copy_transposed(

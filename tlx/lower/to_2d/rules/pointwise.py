@@ -113,15 +113,15 @@ class _LoopFrame:
         return collapse_dims([LoopDim(*dim) for dim in zip(self.data, strides, strict=True)])
 
     def _tree(self, block: _InnerBlock, offsets: Sequence[Value]) -> None:
-        b, rows, cols = self.b, block.rows[0], block.cols[0]
+        b, rows, cols = self.b, block.rows.extent, block.cols.extent
         tree = GroupExpression(self.context.memory.groups, b, rows, cols)
         for index, leaf in enumerate(self.leaves):
-            strides = block.rows[1][index + 1], block.cols[1][index + 1]
+            strides = block.rows.strides[index + 1], block.cols.strides[index + 1]
             pointer = b.gep(leaf.view.element, leaf.view.storage.pointer, offsets[index + 1], "operand")
             tree.leaf(leaf.tensor, leaf.view, pointer, strides)
         destination = b.gep(self.destination.element, self.destination.storage.pointer, offsets[0], "result")
         vector = tree.root(self.op)
-        pitch = block.rows[1][0]
+        pitch = block.rows.strides[0]
         written = 1 if self.reduces else cols
         store_block(b, vector, destination, self.destination.element, rows, written, pitch)
 
@@ -138,11 +138,11 @@ class _InnerBlock:
     def of(cls, walks: list[LoopDim], operands: int, *, reduces: bool) -> _InnerBlock:
         """The dense dimension of the destination, or the reduced one, as columns; rows that loads can read."""
         one = LoopDim(1, (0,) * operands)
-        cols = walks[-1] if reduces else next((w for w in reversed(walks) if w[1][0] == 1), None)
+        cols = walks[-1] if reduces else next((w for w in reversed(walks) if w.strides[0] == 1), None)
         others = [w for w in walks if w is not cols]
-        fitting = [w for w in others if max(w[1]) < INDEX_LIMIT]
+        fitting = [w for w in others if max(w.strides) < INDEX_LIMIT]
         if cols is None:
-            rows = max(fitting, key=lambda w: w[0], default=one)
+            rows = max(fitting, key=lambda w: w.extent, default=one)
             return cls(rows, one, [w for w in others if w is not rows])
         rows = next((w for w in reversed(fitting) if not cls(w, cols, []).unreadable()), None)
         if rows is None:
@@ -151,10 +151,10 @@ class _InnerBlock:
 
     def unreadable(self) -> list[int]:
         """The leaves that no 2-D load can read."""
-        if self.cols[0] == 1:
+        if self.cols.extent == 1:
             return []
-        down = self.rows[1][1:] if self.rows[0] > 1 else (1,) * len(self.cols[1][1:])
-        right = self.cols[1][1:]
+        down = self.rows.strides[1:] if self.rows.extent > 1 else (1,) * len(self.cols.strides[1:])
+        right = self.cols.strides[1:]
         return [i for i, (d, r) in enumerate(zip(down, right, strict=True)) if r > 1 and (d != 1 or r >= INDEX_LIMIT)]
 
 
