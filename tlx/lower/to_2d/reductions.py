@@ -92,7 +92,7 @@ class WindowAxis:
         return (self.extent - 1) * self.step + self.window
 
     @property
-    def walk(self) -> LoopDim:
+    def dim(self) -> LoopDim:
         """The dimension of the result, with strides in source and result."""
         return LoopDim(self.extent, (self.stride * self.step, self.result_stride))
 
@@ -125,7 +125,7 @@ def working_type(element: Type) -> Type:
 
 def window_plane(axes: Sequence[WindowAxis]) -> Plane:
     """The plane of results that an unrolled tree writes."""
-    return choose_plane(ordered_by_stride([axis.walk for axis in axes]))
+    return choose_plane(ordered_by_stride([axis.dim for axis in axes]))
 
 
 def reduce_unrolled(
@@ -147,7 +147,7 @@ def reduce_unrolled(
         destination: The destination.
     """
     rows, cols, rest = window_plane(axes)
-    down, right = (walk[1] if walk[0] > 1 else (0, 0) for walk in (rows, cols))
+    down, right = (dim.strides if dim.extent > 1 else (0, 0) for dim in (rows, cols))
     with loop_nest(b, rest, 2) as starts:
         start, destination = source.at(b, starts[0], "from"), destination.at(b, starts[1], "to")
         total: Value | None = None
@@ -171,11 +171,11 @@ def reduce_by_lines(
     (axis,) = (axis for axis in axes if axis.window > 1)
     if axis.stride >= INDEX_LIMIT:
         raise LoweringError(f"a window whose elements are {axis.stride} apart is not lowered", b.span)
-    walks = ordered_by_stride([axis.walk for axis in axes])
-    line = _longest_readable(walks, axis)
+    dims = ordered_by_stride([axis.dim for axis in axes])
+    line = _longest_readable(dims, axis)
     extent, strides = line or (1, (0, 0))
     upright = axis.stride != 1 and strides == (1, 1)
-    with loop_nest(b, without_dims(walks, line), 2) as starts:
+    with loop_nest(b, without_dims(dims, line), 2) as starts:
         start, destination = source.at(b, starts[0], "from"), destination.at(b, starts[1], "to")
         sizes = (axis.window, extent) if upright else (extent, axis.window)
         steps = (axis.stride, 1) if upright else (strides[0], axis.stride)
@@ -188,11 +188,11 @@ def reduce_by_lines(
         store_block(b, result, destination.pointer, destination.element, *shape, strides[1])
 
 
-def _longest_readable(walks: Sequence[LoopDim], axis: WindowAxis) -> LoopDim | None:
+def _longest_readable(dims: Sequence[LoopDim], axis: WindowAxis) -> LoopDim | None:
     """The dimension of the result that a matrix has besides the window: the longest one that a load can read."""
     if axis.stride == 1:
-        return longest_dim(walks)
-    return next((w for w in walks if w.strides[0] == 1 and w.strides[1] < INDEX_LIMIT), None)
+        return longest_dim(dims)
+    return next((dim for dim in dims if dim.strides[0] == 1 and dim.strides[1] < INDEX_LIMIT), None)
 
 
 def _widened(b: TensorBuilder, vector: Value) -> Value:
@@ -274,7 +274,7 @@ class _ReductionEmitter:
             return
         loops = _outer_loops(axes, bytes_of(source.element), costs.reductions.max_temporary_bytes)
         inner = [axis for axis in axes if axis not in loops]
-        with loop_nest(self.b, [axis.walk for axis in loops], 2) as starts:
+        with loop_nest(self.b, [axis.dim for axis in loops], 2) as starts:
             start, end = source.at(self.b, starts[0], "from"), destination.at(self.b, starts[1], "to")
             self._through_temporary(inner, start, end)
 
@@ -334,7 +334,7 @@ class _ReductionEmitter:
 
 
 def _axes_view(data: TypedPointer, axes: Sequence[WindowAxis], *, is_result: bool = False) -> TensorView:
-    return TensorView.strided(Storage(data.pointer), data.element, [axis.walk.of(int(is_result)) for axis in axes])
+    return TensorView.strided(Storage(data.pointer), data.element, [axis.dim.of(int(is_result)) for axis in axes])
 
 
 def _is_exact(source: TypedPointer, destination: TypedPointer) -> bool:

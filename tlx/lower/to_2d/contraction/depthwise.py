@@ -69,8 +69,10 @@ def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocki
         return None
     if count > _MAX_VECTOR_PRODUCTS or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
-    walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w.extent > 1), key=lambda w: w.strides[OUT], reverse=True)
-    runs = collapse_for_operands(walks, frozenset())
+    dims = sorted(
+        (dim for dim in (*c.batch, *c.m, *c.n) if dim.extent > 1), key=lambda dim: dim.strides[OUT], reverse=True
+    )
+    runs = collapse_for_operands(dims, frozenset())
     single = CollapsedDims((LoopDim(1, (0,) * c.width),))
     places, reduces = tuple(_places(c)), c.reduces
     best: tuple[DepthwiseBlocking, float] | None = None
@@ -94,7 +96,7 @@ def choose_depthwise(c: Contraction, unit: ComputeUnit) -> tuple[DepthwiseBlocki
 
 def _has_matrices(c: Contraction) -> bool:
     """Whether each operand has a dimension of the result that the other one does not have."""
-    return all(any(extent > 1 for extent, _ in walks) for walks in (c.m, c.n))
+    return all(any(extent > 1 for extent, _ in dims) for dims in (c.m, c.n))
 
 
 def _fits(rows: CollapsedDims, cols: CollapsedDims, *, reduces: bool) -> bool:

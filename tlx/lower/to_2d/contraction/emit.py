@@ -131,7 +131,7 @@ class OperandCopies:
         reason = f"the matrix unit reads its rows in groups of {groups.width}"
         place = self._allocate(RHS, size, reason)
         loops = [
-            walk for run in outer for walk in with_dense_strides([d.of(RHS) for d in run.dims], self.strides[RHS, run])
+            loop for run in outer for loop in with_dense_strides([d.of(RHS) for d in run.dims], self.strides[RHS, run])
         ]
         dims = tuple(dim.of(RHS) for dim in columns.dims)
         strip = self.blocking.tile_columns

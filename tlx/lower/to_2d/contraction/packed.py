@@ -252,9 +252,7 @@ def _is_read_in_place(target: Target, contraction: Contraction, element: Type) -
         return False
     operands = choice.contraction.lhs, choice.contraction.rhs
     column = next(k for k, operand in enumerate(operands) if operand.pointer == _PACKED)
-    strides = [
-        (walk.extent, walk.strides[LHS if contraction.lhs.pointer == _PACKED else RHS]) for walk in contraction.k
-    ]
+    strides = [(dim.extent, dim.strides[LHS if contraction.lhs.pointer == _PACKED else RHS]) for dim in contraction.k]
     is_apart = any(1 < extent < _LEAST_ROW and stride == 1 for extent, stride in strides)
     return column not in choice.copied and (operands[column].vnni_group > 1 or not is_apart)
 

@@ -217,7 +217,7 @@ class Contraction:
     @cached_property
     def reduces(self) -> bool:
         """Whether the epilogue reduces dimensions: those along which the result's stride is 0."""
-        return any(is_reduced(walk) for walk in (*self.batch, *self.m, *self.n))
+        return any(is_reduced(dim) for dim in (*self.batch, *self.m, *self.n))
 
     def swapped(self) -> Contraction:
         """The same contraction with its operands swapped, for the transpose of the result."""
@@ -225,7 +225,7 @@ class Contraction:
         if kind in MMA:
             lhs, rhs = PRODUCT_SIGNS[kind]
             kind = MMA_NAMES[rhs, lhs]
-        batch, m, n, k = (tuple(map(_swapped, walks)) for walks in (self.batch, self.n, self.m, self.k))
+        batch, m, n, k = (tuple(map(_swapped, dims)) for dims in (self.batch, self.n, self.m, self.k))
         quasi_affine = self.quasi_affine and self.quasi_affine._replace(
             lhs=self.quasi_affine.rhs, rhs=self.quasi_affine.lhs
         )
@@ -244,14 +244,14 @@ class Contraction:
         )
 
 
-def is_reduced(walk: LoopDim) -> bool:
+def is_reduced(dim: LoopDim) -> bool:
     """Whether a dimension is reduced in the epilogue."""
-    extent, strides = walk
+    extent, strides = dim
     return extent > 1 and strides[OUT] == 0
 
 
-def _swapped(walk: LoopDim) -> LoopDim:
-    extent, (lhs, rhs, *others) = walk
+def _swapped(dim: LoopDim) -> LoopDim:
+    extent, (lhs, rhs, *others) = dim
     return LoopDim(extent, (rhs, lhs, *others))
 
 

@@ -40,8 +40,8 @@ class SlicedOperand:
 
     def swapped(self) -> SlicedOperand:
         """The operand of the contraction with swapped operands."""
-        walks = [LoopDim(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.loops]
-        return SlicedOperand(RHS if self.column == LHS else LHS, walks, self.write)
+        dims = [LoopDim(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.loops]
+        return SlicedOperand(RHS if self.column == LHS else LHS, dims, self.write)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ class ContractionStrategy:
 
 def _strategies(c: Contraction) -> Iterator[ContractionStrategy]:
     """All strategies, from the one that reduces everything in blocks to the one that reduces nothing there."""
-    reduced = [index for index, walk in enumerate(_result_dims(c)) if is_reduced(walk)]
+    reduced = [index for index, dim in enumerate(_result_dims(c)) if is_reduced(dim)]
     yield ContractionStrategy(c)
     if len(reduced) > 1:
         yield from (_through_temporary(c, index) for index in reduced)
@@ -149,18 +149,18 @@ def _result_dims(c: Contraction) -> list[LoopDim]:
 
 def _through_temporary(c: Contraction, inside: int | None) -> ContractionStrategy:
     """The strategy that reduces at most one dimension in blocks, and the others from a dense temporary."""
-    walks, axes = _result_dims(c), list[WindowAxis]()
+    dims, axes = _result_dims(c), list[WindowAxis]()
     stride = 1
-    for index, (extent, strides) in reversed(list(enumerate(walks))):
+    for index, (extent, strides) in reversed(list(enumerate(dims))):
         step = 0 if index == inside else stride
-        walks[index] = LoopDim(extent, _with_out(strides, step, alone=c.acc is None))
+        dims[index] = LoopDim(extent, _with_out(strides, step, alone=c.acc is None))
         if index == inside:
             continue
         stride *= extent
         window = extent if is_reduced(LoopDim(extent, strides)) else 1
         axes.insert(0, WindowAxis(extent // window, step, strides[OUT], window))
     first, second = len(c.batch), len(c.batch) + len(c.m)
-    batch, m, n = (tuple(walks[role]) for role in (slice(first), slice(first, second), slice(second, None)))
+    batch, m, n = (tuple(dims[role]) for role in (slice(first), slice(first, second), slice(second, None)))
     return ContractionStrategy(replace(c, batch=batch, m=m, n=n), tuple(axes))
 
 
@@ -247,7 +247,7 @@ def _without_epilogue(c: Contraction) -> Contraction:
 
     These are tensors with the result's strides, and vectors along the only dimension of M or N.
     """
-    roles = [[strides for extent, strides in walks if extent > 1] for walks in (c.batch, c.m, c.n)]
+    roles = [[strides for extent, strides in dims if extent > 1] for dims in (c.batch, c.m, c.n)]
 
     def restricts(leaf: int) -> bool:
         if all(strides[leaf] == strides[OUT] for role in roles for strides in role):
@@ -257,8 +257,8 @@ def _without_epilogue(c: Contraction) -> Contraction:
 
     columns = [*range(LEAVES), *filter(restricts, range(LEAVES, c.width))]
 
-    def of_columns(walks: Sequence[LoopDim]) -> tuple[LoopDim, ...]:
-        return tuple(LoopDim(n, tuple(strides[column] if n > 1 else 0 for column in columns)) for n, strides in walks)
+    def of_columns(dims: Sequence[LoopDim]) -> tuple[LoopDim, ...]:
+        return tuple(LoopDim(n, tuple(strides[column] if n > 1 else 0 for column in columns)) for n, strides in dims)
 
     return replace(c, batch=of_columns(c.batch), m=of_columns(c.m), n=of_columns(c.n), k=of_columns(c.k))
 
@@ -337,11 +337,11 @@ def _choices(c: Contraction, copied: frozenset[int], unit: ComputeUnit) -> Itera
         return
     single, quasi_affine, reduces = CollapsedDims((LoopDim(1, (0,) * c.width),)), _quasi_affine_run(c), c.reduces
     first = next((column for column in (LHS, RHS) if column not in copied), LHS)
-    batch, all_m, all_n = (collapse_for_operands(_sorted(walks, OUT), copied) for walks in (c.batch, c.m, c.n))
+    batch, all_m, all_n = (collapse_for_operands(_sorted(dims, OUT), copied) for dims in (c.batch, c.m, c.n))
     grouped = c.k[-1:] if c.rhs.vnni_group > 1 else ()  # its strides count groups
     all_k = [
         *collapse_for_operands(_sorted(c.k[: len(c.k) - len(grouped)], first), copied),
-        *(CollapsedDims((walk,)) for walk in grouped),
+        *(CollapsedDims((dim,)) for dim in grouped),
     ]
     rows = all_m if unit.rows else all_m[::-1]
     for m, k in product([*rows, single], all_k or [single]):
@@ -389,8 +389,8 @@ def _in_memory_order(choice: Blocking, unit: ComputeUnit) -> Iterator[Blocking]:
         return
     if unit.rows or not wide or c.quasi_affine is not None or c.reduces:
         return
-    runs = [CollapsedDims((walk,)) for walk in _sorted(c.k, RHS)]
-    if [walk for run in (*choice.outer_k, choice.k) for walk in run.dims] == [run.dims[0] for run in runs]:
+    runs = [CollapsedDims((dim,)) for dim in _sorted(c.k, RHS)]
+    if [dim for run in (*choice.outer_k, choice.k) for dim in run.dims] == [run.dims[0] for run in runs]:
         return  # any copy has this order
     k = min(runs, key=lambda run: run.strides[LHS])
     others = [run for run in runs if run is not k]
@@ -446,9 +446,9 @@ def _can_copy(c: Contraction, copied: frozenset[int]) -> bool:
     return quasi_affine is None or all((quasi_affine.lhs, quasi_affine.rhs)[column].period == 1 for column in copied)
 
 
-def _sorted(walks: Sequence[LoopDim], column: int) -> list[LoopDim]:
+def _sorted(dims: Sequence[LoopDim], column: int) -> list[LoopDim]:
     """Dimensions from the largest stride in an operand to the smallest."""
-    return sorted((w for w in walks if w.extent > 1), key=lambda w: w.strides[column], reverse=True)
+    return sorted((dim for dim in dims if dim.extent > 1), key=lambda dim: dim.strides[column], reverse=True)
 
 
 def _can_store(c: Contraction, m: CollapsedDims, n: CollapsedDims, *, reduces: bool) -> bool:

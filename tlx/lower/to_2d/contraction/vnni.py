@@ -122,24 +122,22 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
     Other dimensions of columns and of rows, those of blocks of the operand, are loops, but for blocks of rows that
     continue each other.
     """
-    inner = [walk for walk in c.k if _steps(walk) == (1, 1)]
+    inner = [dim for dim in c.k if _steps(dim) == (1, 1)]
     known = not target.versions and c.kind == "matmul" and c.lhs.element == c.rhs.element
     if not known or len(inner) != 1 or c.reduces or bits_of(c.out.element) > _WORD_BITS:
         return None
     width = inner[0].extent
-    across = next(
-        (walk for walk in c.n if walk.extent > 1 and (walk.strides[RHS], walk.strides[OUT]) == (width, 1)), None
-    )
+    across = next((dim for dim in c.n if dim.extent > 1 and (dim.strides[RHS], dim.strides[OUT]) == (width, 1)), None)
     if across is None:
         return None
     columns, at = across
-    groups = next((walk for walk in c.k if _steps(walk) == (width, width * columns)), None)
-    rows_of_lhs = math.prod(walk[0] for walk in c.m)
+    groups = next((dim for dim in c.k if _steps(dim) == (width, width * columns)), None)
+    rows_of_lhs = math.prod(dim[0] for dim in c.m)
     if groups is None or not _is_read(c.rhs.element, width, target, rows_of_lhs):
         return None
     rows = LoopDim(groups.extent * width, (1, columns, *groups.strides[OUT:]))
-    others = [walk for walk in c.k if walk not in (groups, inner[0])]
-    blocks = [walk for walk in c.n if walk.extent > 1 and walk is not across]
+    others = [dim for dim in c.k if dim not in (groups, inner[0])]
+    blocks = [dim for dim in c.n if dim.extent > 1 and dim is not across]
     whole = LoopDim(columns, (at[LHS], 1, *at[OUT:]))
     return replace(c, rhs=c.rhs._replace(vnni_group=width), n=(*blocks, whole), k=tuple(collapse_dims([*others, rows])))
 
@@ -161,8 +159,8 @@ def without_vnni_rows(c: Contraction) -> Contraction:
     return replace(c, rhs=c.rhs._replace(vnni_group=1), n=(*c.n[:-1], separate), k=(*c.k[:-1], groups, inner))
 
 
-def _steps(walk: LoopDim) -> tuple[int, int]:
-    return walk.strides[LHS], walk.strides[RHS]
+def _steps(dim: LoopDim) -> tuple[int, int]:
+    return dim.strides[LHS], dim.strides[RHS]
 
 
 def is_vnni_product(product: TensorOp | None, operand: Tensor) -> bool:
@@ -228,11 +226,11 @@ def are_whole_registers(registers: Sequence[RaggedColumns], lanes: int) -> bool:
 
 def with_dense_strides(dims: Sequence[StridedDim[int]], step: int = 1) -> tuple[LoopDim, ...]:
     """Loops over dimensions, with their strides and those of a dense copy, in which the last one's is `step`."""
-    walks = list[LoopDim]()
+    loops = list[LoopDim]()
     for dim in reversed(dims):
-        walks.insert(0, LoopDim(dim.extent, (dim.stride, step)))
+        loops.insert(0, LoopDim(dim.extent, (dim.stride, step)))
         step *= dim.extent
-    return tuple(walks)
+    return tuple(loops)
 
 
 def _registers_of_rows(columns: Sequence[StridedDim[int]], lanes: int) -> list[RaggedColumns]:

@@ -202,8 +202,8 @@ class StridedRegions:
         steps = ModularStride(problem.windows.kernel_steps[-1], self.period, region, along)
         if row.extent == 1 or steps.step % steps.period == 0:
             *others, (extent, (lhs, _, *zeros)) = dense.k
-            walk = LoopDim(extent, (lhs, steps.step // steps.period * along, *zeros))
-            return replace(dense, k=(*others, walk))
+            dim = LoopDim(extent, (lhs, steps.step // steps.period * along, *zeros))
+            return replace(dense, k=(*others, dim))
         return replace(
             dense, k=dense.k[:-1], quasi_affine=QuasiAffineDim(row.extent, ModularStride.by(row.stride), steps)
         )

@@ -191,27 +191,27 @@ def copy(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
     if any(dim.strides[0] < 0 for dim in dims):
         _copy_backwards(b, source, destination, dims)
         return
-    walks = ordered_by_stride(dims)
+    ordered = ordered_by_stride(dims)
     element = source.element
     pointers = source.storage.pointer, destination.storage.pointer
-    if any(w.strides[0] == 0 for w in walks):
-        _copy_blocks(b, pointers, (element, element), walks)
+    if any(dim.strides[0] == 0 for dim in ordered):
+        _copy_blocks(b, pointers, (element, element), ordered)
         return
-    rows = next((w for w in walks if w.strides == (1, 1)), None)
+    rows = next((dim for dim in ordered if dim.strides == (1, 1)), None)
     if rows is not None:
-        _copy_rows(b, pointers, element, rows, without_dims(walks, rows))
+        _copy_rows(b, pointers, element, rows, without_dims(ordered, rows))
         return
-    second = next(filter(is_stride2_copy, walks), None)
+    second = next(filter(is_stride2_copy, ordered), None)
     if second is not None:
-        _copy_columns(b, pointers, element, second, without_dims(walks, second))
+        _copy_columns(b, pointers, element, second, without_dims(ordered, second))
         return
-    inner = next((w for w in walks if w.strides[0] == 1 and w.strides[1] < INDEX_LIMIT), None)
-    outer = next((w for w in walks if w.strides[1] == 1 and w.strides[0] < INDEX_LIMIT), None)
+    inner = next((dim for dim in ordered if dim.strides[0] == 1 and dim.strides[1] < INDEX_LIMIT), None)
+    outer = next((dim for dim in ordered if dim.strides[1] == 1 and dim.strides[0] < INDEX_LIMIT), None)
     if inner and outer:
-        copy_transposed(b, pointers, element, (outer, inner), without_dims(walks, outer, inner))
+        copy_transposed(b, pointers, element, (outer, inner), without_dims(ordered, outer, inner))
         return
-    column = longest_dim(walks)
-    _copy_columns(b, pointers, element, column, without_dims(walks, column))
+    column = longest_dim(ordered)
+    _copy_columns(b, pointers, element, column, without_dims(ordered, column))
 
 
 def _copy_backwards(b: TensorBuilder, source: TensorView, destination: TensorView, dims: Sequence[LoopDim]) -> None:
@@ -270,13 +270,13 @@ def _reverse_register(b: TensorBuilder, source: Value, destination: Value, type_
 def convert(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
     """Copy the numbers of `source` to the same logical positions of `destination`, whose elements are wider floats."""
     pairs = zip(source.dims, destination.dims, strict=True)
-    walks = ordered_by_stride([LoopDim(s.extent, (s.stride, t.stride)) for s, t in pairs])
-    _copy_blocks(b, (source.storage.pointer, destination.storage.pointer), (source.element, destination.element), walks)
+    dims = ordered_by_stride([LoopDim(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    _copy_blocks(b, (source.storage.pointer, destination.storage.pointer), (source.element, destination.element), dims)
 
 
-def is_stride2_copy(walk: LoopDim) -> bool:
+def is_stride2_copy(dim: LoopDim) -> bool:
     """Whether a dimension of a copy has stride 2 in its source: stage 2 deinterleaves it in registers."""
-    extent, (source, destination) = walk
+    extent, (source, destination) = dim
     return destination == 1 and source == _SECOND and extent >= _LEAST_STRIDE2
 
 
@@ -341,13 +341,13 @@ def _is_zero(scalar: Value) -> bool:
     return isinstance(scalar, ConstInt) and scalar.value == 0
 
 
-def _stride(walk: LoopDim, operand: int) -> int:
-    return walk.strides[operand] if walk.extent > 1 else 0
+def _stride(dim: LoopDim, operand: int) -> int:
+    return dim.strides[operand] if dim.extent > 1 else 0
 
 
-def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Type], walks: list[LoopDim]) -> None:
+def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Type], dims: list[LoopDim]) -> None:
     """Copy blocks of rows and columns; the source may repeat along some dimensions, and have narrower floats."""
-    rows, cols, rest = choose_plane(walks)
+    rows, cols, rest = choose_plane(dims)
     with loop_nest(b, rest, 2) as offsets:
         source, destination = (
             b.gep(element, place, offset, name)
@@ -427,15 +427,15 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, 
 
 def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target, *, permutes: bool) -> float:
     costs = target.block_costs
-    walks: list[LoopDim] = []
+    loops: list[LoopDim] = []
     count = 1
     for extent, stride in reversed(dims):
-        walks.append(LoopDim(extent, (stride, count)))
+        loops.append(LoopDim(extent, (stride, count)))
         count *= extent
     size = count * bytes_of(element)
     far = 0 if size <= costs.cached_operand_bytes else size / target.memory.bytes_per_cycle  # stores overlap
-    ordered = ordered_by_stride(walks)
-    second = next((walk[0] for walk in ordered if is_stride2_copy(walk)), None)
+    ordered = ordered_by_stride(loops)
+    second = next((dim.extent for dim in ordered if is_stride2_copy(dim)), None)
     if permutes and second is not None and bytes_of(element) >= _WIDE:
         lines = math.ceil(second * bytes_of(element) / costs.register_bytes)
         read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
@@ -443,25 +443,25 @@ def _copy_cycles(dims: Sequence[tuple[int, int]], element: Type, target: Target,
         written = size * copies.stride2_written_byte_cycles if size > costs.cached_operand_bytes else 0
         each = copies.stride2_row_cycles + lines * copies.stride2_register_cycles
         return read * copies.stride2_read_byte_cycles + written + count / second * each
-    if permutes and any(_is_deinterleaved(walk, ordered) for walk in ordered):
+    if permutes and any(_is_deinterleaved(dim, ordered) for dim in ordered):
         return far + size / costs.register_bytes * costs.copies.deinterleaved_register_cycles
     return far + _cached_copy_cycles(ordered, count, bytes_of(element), costs)
 
 
-def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
+def _is_deinterleaved(dim: LoopDim, dims: Sequence[LoopDim]) -> bool:
     """Whether a dimension that is contiguous in the copy is deinterleaved: columns of a narrow matrix in the source."""
-    _, (source, destination) = walk
-    return destination == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in walks if s == 1 < t)
+    _, (source, destination) = dim
+    return destination == 1 and any(is_deinterleaved(source, extent) for extent, (s, t) in dims if s == 1 < t)
 
 
-def _cached_copy_cycles(walks: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
+def _cached_copy_cycles(dims: Sequence[LoopDim], count: int, size: int, costs: BlockCosts) -> float:
     """Cycles of a copy of `count` elements of this size that are in the caches."""
-    row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
+    row = next((extent for extent, strides in dims if strides in {(0, 1), (1, 1)}), None)
     if row is not None:
         registers = math.ceil(row * size / costs.register_bytes)
         return count / row * (costs.copies.row_cycles + registers * costs.copies.row_register_cycles)
-    read = next((extent for extent, strides in walks if strides[0] == 1), None)
-    written = next((extent for extent, strides in walks if strides[1] == 1), None)
+    read = next((extent for extent, strides in dims if strides[0] == 1), None)
+    written = next((extent for extent, strides in dims if strides[1] == 1), None)
     if read is None or written is None:
         return count * costs.copies.element_cycles
     tiles = math.ceil(read / costs.copies.tile_side) * math.ceil(written / costs.copies.tile_side)

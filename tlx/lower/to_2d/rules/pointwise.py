@@ -95,7 +95,7 @@ class _LoopFrame:
         """Write the loops and the tree."""
         for leaf in self.leaves:
             leaf.set_strides(self.context, self.b, self.op, self.sizes)
-        block = _InnerBlock.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
+        block = _InnerBlock.of(self._dims(), 1 + len(self.leaves), reduces=self.reduces)
         bad = block.unreadable()
         for index in bad:
             leaf = self.leaves[index]
@@ -104,11 +104,11 @@ class _LoopFrame:
             leaf.view = dense_copy(self.context, self.b, self.op, view)
             leaf.set_strides(self.context, self.b, self.op, self.sizes)
         if bad:
-            block = _InnerBlock.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
+            block = _InnerBlock.of(self._dims(), 1 + len(self.leaves), reduces=self.reduces)
         with loop_nest(self.b, block.outer, 1 + len(self.leaves)) as offsets:
             self._tree(block, offsets)
 
-    def _walks(self) -> list[LoopDim]:
+    def _dims(self) -> list[LoopDim]:
         strides = zip(self.steps, *(leaf.strides for leaf in self.leaves), strict=True)
         return collapse_dims([LoopDim(*dim) for dim in zip(self.data, strides, strict=True)])
 
@@ -135,19 +135,19 @@ class _InnerBlock:
     outer: list[LoopDim]
 
     @classmethod
-    def of(cls, walks: list[LoopDim], operands: int, *, reduces: bool) -> _InnerBlock:
+    def of(cls, dims: list[LoopDim], operands: int, *, reduces: bool) -> _InnerBlock:
         """The dense dimension of the destination, or the reduced one, as columns; rows that loads can read."""
         one = LoopDim(1, (0,) * operands)
-        cols = walks[-1] if reduces else next((w for w in reversed(walks) if w.strides[0] == 1), None)
-        others = [w for w in walks if w is not cols]
-        fitting = [w for w in others if max(w.strides) < INDEX_LIMIT]
+        cols = dims[-1] if reduces else next((dim for dim in reversed(dims) if dim.strides[0] == 1), None)
+        others = [dim for dim in dims if dim is not cols]
+        fitting = [dim for dim in others if max(dim.strides) < INDEX_LIMIT]
         if cols is None:
-            rows = max(fitting, key=lambda w: w.extent, default=one)
-            return cls(rows, one, [w for w in others if w is not rows])
-        rows = next((w for w in reversed(fitting) if not cls(w, cols, []).unreadable()), None)
+            rows = max(fitting, key=lambda dim: dim.extent, default=one)
+            return cls(rows, one, [dim for dim in others if dim is not rows])
+        rows = next((dim for dim in reversed(fitting) if not cls(dim, cols, []).unreadable()), None)
         if rows is None:
             rows = fitting[-1] if fitting else one
-        return cls(rows, cols, [w for w in others if w is not rows])
+        return cls(rows, cols, [dim for dim in others if dim is not rows])
 
     def unreadable(self) -> list[int]:
         """The leaves that no 2-D load can read."""
