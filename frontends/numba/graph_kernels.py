@@ -124,14 +124,7 @@ class GraphKernel(NumbaKernel):
         return _TracedGraph(program, results)
 
     def _function(self, types: Sequence[Any], outs: Sequence[Any]) -> Callable[..., Any]:
-        problems = [self._mismatch(signature, types) for signature in self._signatures]
-        fitting = [index for index, problem in enumerate(problems) if problem is None]
-        if not fitting:
-            remedies = [problem for problem in problems if problem is not None]
-            if len(remedies) > 1:
-                listed = "".join(f"\n  {s}: {r}" for s, r in zip(self._signatures, remedies, strict=True))
-                raise ArgumentError(f"{self.name}: no signature fits the arguments:{listed}")
-            raise ArgumentError(remedies[0])
+        fitting = self._fitting(types)
         orders = "".join("F" if _is_fortran(type_) else "C" for type_ in types)
         names: dict[str, Any] = {"ShapeError": ShapeError, "empty": np.empty, "address": address_of}
         lines: list[str] = []
@@ -150,28 +143,42 @@ class GraphKernel(NumbaKernel):
                 )
             names[f"run{index}"] = caller(traced.program, (index, orders), numba_types.none)
             names |= {f"type{at}": r.dtype.type for at, r in enumerate(traced.results)}
-            shapes = [t.shape for t in self._signatures[index].arguments]
-            conditions = [
-                f"{name}.shape == {_tuple(shape)}"
-                for name, shape, array in zip(self.parameters, shapes, is_array, strict=True)
-                if array
-            ]
+            conditions = [f"{name}.shape == {shape}" for name, shape in self._shapes(index, is_array)]
             lines.append(f"if {' and '.join(conditions) or 'True'}:")
             lines.extend(f"    {line}" for line in self._call(index, traced.results, is_array, bool(outs)))
-        arrays = [name for name, array in zip(self.parameters, is_array, strict=True) if array]
-        expected = " or ".join(
-            ", ".join(
-                f"{name} of shape {_tuple(t.shape)}"
-                for name, t, array in zip(self.parameters, self._signatures[index].arguments, is_array, strict=True)
-                if array
-            )
-            for index in fitting
-        )
-        text = f"{self.name}: expected {expected}; got {', '.join(f'{name} {{}}' for name in arrays)}"
-        lines.append(f"raise ShapeError({', '.join([repr(text), *(f'{name}.shape' for name in arrays)])})")
+        lines.append(self._shape_error(fitting, is_array))
         if outs:
             self._check_outs(outs, first)
         return function_of_source(self.name, [*self.parameters, OUT if outs else f"{OUT}=None"], lines, names)
+
+    def _fitting(self, types: Sequence[Any]) -> list[int]:
+        """The signatures that arguments of these types fit, if their shapes do.
+
+        Raises:
+            ArgumentError: There is none.
+        """
+        problems = [self._mismatch(signature, types) for signature in self._signatures]
+        fitting = [index for index, problem in enumerate(problems) if problem is None]
+        if fitting:
+            return fitting
+        remedies = [problem for problem in problems if problem is not None]
+        if len(remedies) > 1:
+            listed = "".join(f"\n  {s}: {r}" for s, r in zip(self._signatures, remedies, strict=True))
+            raise ArgumentError(f"{self.name}: no signature fits the arguments:{listed}")
+        raise ArgumentError(remedies[0])
+
+    def _shapes(self, index: int, is_array: Sequence[bool]) -> list[tuple[str, str]]:
+        """The arrays that a signature takes: the name and the shape of each."""
+        arguments = zip(self.parameters, self._signatures[index].arguments, is_array, strict=True)
+        return [(name, _tuple(type_.shape)) for name, type_, array in arguments if array]
+
+    def _shape_error(self, fitting: Sequence[int], is_array: Sequence[bool]) -> str:
+        """The line that raises an error where no signature has the shapes of the arguments."""
+        arrays = [name for name, array in zip(self.parameters, is_array, strict=True) if array]
+        shapes = (self._shapes(index, is_array) for index in fitting)
+        expected = " or ".join(", ".join(f"{name} of shape {shape}" for name, shape in wanted) for wanted in shapes)
+        text = f"{self.name}: expected {expected}; got {', '.join(f'{name} {{}}' for name in arrays)}"
+        return f"raise ShapeError({', '.join([repr(text), *(f'{name}.shape' for name in arrays)])})"
 
     def _call(self, index: int, results: Sequence[NumbaType], is_array: Sequence[bool], has_out: bool) -> list[str]:
         """The lines that call a program and return its results."""

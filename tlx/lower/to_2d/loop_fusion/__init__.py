@@ -80,7 +80,8 @@ def _find(facts: Facts, bodies: AbstractSet[str], searched: set[str], remarks: R
         loops = find_loops(operations, remarks, is_nested=block.name in bodies)
         made = len(found)
         for loop in loops:
-            found += [loop] if all(map(loop.is_disjoint_from, found)) else []
+            if all(map(loop.is_disjoint_from, found)):
+                found.append(loop)
         if len(found) == made:
             searched.add(block.name)
         found[made:] = sorted(found[made:], key=lambda loop: loop.placement.range)
