@@ -62,12 +62,12 @@ def main() -> int:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.add_argument("--show", type=int, default=0, metavar="N", help="show the first N differences")
-    asked = parser.parse_args()
-    if asked.command == "collect":
-        return collect(asked.corpus, asked.folders)
-    if asked.command == "lower":
-        return lower(asked.corpus, asked.results, asked.jobs)
-    return compare(asked.before, asked.after, asked.show)
+    arguments = parser.parse_args()
+    if arguments.command == "collect":
+        return collect(arguments.corpus, arguments.folders)
+    if arguments.command == "lower":
+        return lower(arguments.corpus, arguments.results, arguments.jobs)
+    return compare(arguments.before, arguments.after, arguments.show)
 
 
 def collect(corpus: Path, folders: list[Path]) -> int:

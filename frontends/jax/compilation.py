@@ -329,12 +329,12 @@ class _Program:
             reason = f"JAX cannot export {traced.__name__} ({error})"
             raise UsageError(f"{reason}: call Python outside of the compiled function") from None
         names = closed.jaxpr.debug_info.arg_names
-        kept = [(k, k - len(large)) for k in exported.module_kept_var_idx]
+        used = [(k, k - len(large)) for k in exported.module_kept_var_idx]
         return cls(
             read(exported.mlir_module_serialized, traced.__name__),
-            [constants[k] for k, leaf in kept if leaf < 0],
-            [names[leaf] for _, leaf in kept if leaf >= 0],
-            [(leaf, exported.in_avals[k]) for k, leaf in kept if leaf >= 0],
+            [constants[k] for k, leaf in used if leaf < 0],
+            [names[leaf] for _, leaf in used if leaf >= 0],
+            [(leaf, exported.in_avals[k]) for k, leaf in used if leaf >= 0],
             exported.out_avals,
             jax.tree_util.tree_structure(trace.out_info),
         )

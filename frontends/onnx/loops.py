@@ -35,8 +35,8 @@ def fold(
         sequences: Tensors whose first dimension is the steps.
         steps: How many there are.
         backward: For each sequence, whether its last row comes first.
-        shared: Tensors that follow the rows of each step, as they are.
         rows: Shapes and types of the new rows; if they are not known, the first step is written out to find them.
+        shared: Tensors that follow the rows of each step, as they are.
 
     Returns:
         The state after the last step, and a tensor for each new row.
@@ -70,15 +70,15 @@ def fold(
 
     def body(number: Value, *values: Value) -> list[Any]:
         # Sequences and shared tensors are part of the state, which lies in memory, so that parts of them are views.
-        rows = values[written_to:]
+        read = values[written_to:]
         with t.region():
-            after, made = step(number, values[:carried], parts(number, rows))
+            after, made = step(number, values[:carried], parts(number, read))
             new = [t.broadcast(t.value(x), v.shape) for x, v in zip(after, values[:carried], strict=True)]
             stored = [
                 t.graph.dynamic_update_slice(old, t.expand(t.value(x), 0), [number, *[0] * len(x.shape)])
                 for old, x in zip(values[carried:written_to], made, strict=True)
             ]
-        return [number + 1, *new, *stored, *rows]
+        return [number + 1, *new, *stored, *read]
 
     start = t.graph.full((), first, np.int64)
     initial = [t.value(x) for x in (*current, *buffers, *sequences, *shared)]

@@ -138,9 +138,9 @@ def _roots(facts: KernelFacts) -> list[TreeNode]:
     if isinstance(problem, Gemm):
         return [_product(problem, facts.recipe)]
     if isinstance(problem, Copy):
-        is_turned = problem.source.is_row_major != problem.destination.is_row_major
+        is_transposed = problem.source.is_row_major != problem.destination.is_row_major
         source = TreeNode("load", problem.source.layout, "memory")
-        moved = [TreeNode("transpose", "", "operation", [source])] if is_turned else [source]
+        moved = [TreeNode("transpose", "", "operation", [source])] if is_transposed else [source]
         return [TreeNode("store", problem.destination.layout, "store", moved)]
     if isinstance(problem, LineShuffle):
         lines = [TreeNode("load", str(line), "memory") for line in problem.lines]

@@ -177,8 +177,8 @@ class ControlFlowMethods(Composites):
             for number in range(1, _bodies(cycles)):
                 inner.append(self._inner_test(condition, carried, results, _homes(cycles, number)))
                 results = self._iteration(inner[-1].test, body, inner[-1].state)
-            kept = [c.is_in_place(x) for c, x in zip(carried, results, strict=True)]
-            self._carry([(c, x) for c, x, k in zip(carried, results, kept, strict=True) if not k])
+            in_place = [c.is_in_place(x) for c, x in zip(carried, results, strict=True)]
+            self._carry([(c, x) for c, x, is_there in zip(carried, results, in_place, strict=True) if not is_there])
             b.branch(head)
         end = b.new_block("done", after=inner[0].back if inner else None)  # the last block
         test.leave(b, end)
@@ -200,8 +200,8 @@ class ControlFlowMethods(Composites):
         final = [
             self._of_vector(phi.value, c.initial.shape, c.initial.dtype)
             if phi
-            else self._enter(c, outer, is_in_place=k and number not in moving)
-            for number, (c, k, phi) in enumerate(zip(carried, kept, phis, strict=True))
+            else self._enter(c, outer, is_in_place=is_there and number not in moving)
+            for number, (c, is_there, phi) in enumerate(zip(carried, in_place, phis, strict=True))
         ]
         b.branch(head)
         b.at_end(end)

@@ -38,7 +38,7 @@ class Reductions(Products):
         along = self._axes(name, axes, value.rank)
         others = [d for d in range(value.rank) if d not in along]
         shape = tuple(1 if d in along else e for d, e in enumerate(value.shape))
-        kept = [value.shape[d] for d in others]
+        outer = [value.shape[d] for d in others]
         result = value
         if not value.view.count:
             result = self.full(shape, neutral_element(name, value.dtype), value.dtype)
@@ -49,7 +49,7 @@ class Reductions(Products):
             window = [e if d in along else 1 for d, e in enumerate(once.shape)]
             reduced = self._windows(name, once, window, [1] * value.rank)
             result = self._with_view(reduced, reduced.view.broadcast(shape, range(value.rank)))
-        return result if keep else self.reshape(result, kept)
+        return result if keep else self.reshape(result, outer)
 
     def fold(
         self,
@@ -88,10 +88,10 @@ class Reductions(Products):
         shape = values[0].shape
         along = self._axes("fold", axes, len(shape))
         others = [d for d in range(len(shape)) if d not in along]
-        kept = [shape[d] for d in others]
+        outer = [shape[d] for d in others]
         extent = math.prod(shape[d] for d in along)
         starts = [self._value("fold", i, v.dtype) for i, v in zip(initials, values, strict=True)]
-        parts = [self.reshape(self.transpose(v, [*along, *others]), [extent, *kept]) for v in values]
+        parts = [self.reshape(self.transpose(v, [*along, *others]), [extent, *outer]) for v in values]
         rest: list[list[Value]] = []
         while extent > 1:
             if extent % 2:
@@ -101,9 +101,9 @@ class Reductions(Products):
             extent //= 2
         for last in reversed(rest):
             parts = self._combined(function, parts, last)
-        first = [self.broadcast(i, (1, *kept)) for i in starts]
+        first = [self.broadcast(i, (1, *outer)) for i in starts]
         parts = self._combined(function, first, parts) if extent else first
-        result_shape = [1 if d in along else e for d, e in enumerate(shape)] if keep else kept
+        result_shape = [1 if d in along else e for d, e in enumerate(shape)] if keep else outer
         results = tuple(self.reshape(part, result_shape) for part in parts)
         return results if are_several else results[0]
 

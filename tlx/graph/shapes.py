@@ -153,8 +153,8 @@ class Shapes(GraphBase):
             self._fail("pad", f"low {listed(low)} and high {listed(high)} crop more than {listed(value.shape)} has")
         if not any((*low, *high, *between)):
             return value
-        kept = [e + min(l, 0) + min(h, 0) for e, l, h in zip(spread, low, high, strict=True)]  # noqa: E741
-        if min(*kept, *shape) < 1:
+        remaining = [e + min(l, 0) + min(h, 0) for e, l, h in zip(spread, low, high, strict=True)]  # noqa: E741
+        if min(*remaining, *shape) < 1:
             return self.full(shape, number, value.dtype)
         scalar = self.full((), number, value.dtype).buffer.operand
         result = vector_of(math.prod(shape), type_of(value.dtype))

@@ -69,7 +69,7 @@ def underlying_object(pointer: Value, definitions: Mapping[str, Instruction], op
 
 
 def set_operand(instruction: Instruction, index: int, value: Value) -> None:
-    """Replace one operand, in the record and in the text.
+    """Replace one operand, in the list of operands and in the text.
 
     The type in the text stays: `value` has the type of the operand it replaces.
     """
@@ -127,8 +127,8 @@ def drop_debug_uses(instructions: Iterable[Instruction], names: Container[str]) 
 def remove_dead(function: Function, candidates: Iterable[Instruction]) -> None:
     """Remove the candidates whose results nothing uses but other dead candidates and debug information."""
     counts = {name: sum(not use.instruction.is_debug for use in found) for name, found in uses(function).items()}
-    numbers = set(map(id, candidates))
-    by_result = {i.result: i for i in function.instructions() if id(i) in numbers and i.result is not None}
+    ids = set(map(id, candidates))
+    by_result = {i.result: i for i in function.instructions() if id(i) in ids and i.result is not None}
     dead = {name for name in by_result if not counts.get(name)}
     pending = list(dead)
     while pending:

@@ -387,8 +387,8 @@ class Target:
         """The machine without its vector registers: LLVM computes the elements of vectors of 16 bytes one by one."""
         vectors = self.optional_vectors
         assert vectors is not None
-        kept = tuple(f for f in self.features if not f[1:].startswith(vectors.feature))
-        features = (*kept, f"-{vectors.feature}")
+        others = tuple(f for f in self.features if not f[1:].startswith(vectors.feature))
+        features = (*others, f"-{vectors.feature}")
         without = replace(vectors, float_features=None)
         return replace(self, features=features, vector_bytes=16, registers=16, optional_vectors=without)
 

@@ -66,8 +66,8 @@ def _gather(c: OperationContext) -> Results:
     rows, shape = _start_rows(g, starts, numbers["index_vector_dim"], numbers["start_indices_batching_dims"])
     boxes = g.gather(x, rows, [*numbers["start_index_map"], *batching], sizes)
     left_out = {*numbers["collapsed_slice_dims"], *batching}
-    kept = [size for d, size in enumerate(sizes) if d not in left_out]
-    split = g.reshape(boxes, [*shape, *kept])
+    box_shape = [size for d, size in enumerate(sizes) if d not in left_out]
+    split = g.reshape(boxes, [*shape, *box_shape])
     offsets: Sequence[int] = numbers["offset_dims"]
     outer = iter(range(len(shape)))
     order = [len(shape) + offsets.index(d) if d in offsets else next(outer) for d in range(split.rank)]

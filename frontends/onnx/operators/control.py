@@ -186,11 +186,11 @@ def scan(translation: ModelTranslation, node: OnnxNode, *operands: Tensor) -> tu
         translation, step, operands[:carried], moved, steps, backward=backward, shared=list(captured.values())
     )
     places = node.integers("scan_output_axes") or [0] * results
-    turned = node.integers("scan_output_directions") or [0] * results
+    backward_outputs = node.integers("scan_output_directions") or [0] * results
     stacked: list[Tensor] = []
-    for row, axis, is_turned in zip(rows, places, turned, strict=True):
+    for row, axis, is_backward in zip(rows, places, backward_outputs, strict=True):
         x = row
-        if is_turned:
+        if is_backward:
             ends = [steps - 1, *[0] * (len(x.shape) - 1)], [-1, *x.shape[1:]], [-1, *[1] * (len(x.shape) - 1)]
             x = translation.slice(x, *ends)
         stacked.append(_last(translation, x, axis))

@@ -189,12 +189,12 @@ def dft(t: Tensors, node: OnnxNode, x: Tensor, length: Tensor | None = None, axi
     if half_to_whole:  # the conjugates of the others follow from them
         weights[1 : (count + 1) // 2] *= 2
     matrix = _fourier_matrix(terms, results, count, sign) * weights[:, :, None, None]
-    kept = matrix[:, :parts, :, : 1 if half_to_whole else 2]
+    used = matrix[:, :parts, :, : 1 if half_to_whole else 2]
     order = [d for d in range(rank) if d not in (along, rank - 1)]
     rows = t.transpose(t.part(x, along, 0, terms), [*order, along, rank - 1])
     flat = t.reshape(rows, (*(x.shape[d] for d in order), terms * parts))
-    found = along_axis(t, flat, kept.reshape(terms * parts, -1), rank - 2)
-    split = t.reshape(found, (*(x.shape[d] for d in order), results, kept.shape[-1]))
+    found = along_axis(t, flat, used.reshape(terms * parts, -1), rank - 2)
+    split = t.reshape(found, (*(x.shape[d] for d in order), results, used.shape[-1]))
     return t.transpose(split, [*range(along), rank - 2, *range(along, rank - 2), rank - 1])
 
 

@@ -238,14 +238,13 @@ def _direction(
         if lengths is None:
             return after, [after[0]]
         inside = t.expand(t.compare("lt", t.convert(row[1], lengths.dtype), lengths), 1)
-        kept = [t.where(inside, new, old) for new, old in zip(after, state, strict=True)]
-        return kept, [t.where(inside, after[0], t.multiply(after[0], 0))]
+        following = [t.where(inside, new, old) for new, old in zip(after, state, strict=True)]
+        return following, [t.where(inside, after[0], t.multiply(after[0], 0))]
 
     numbers: Tensor = np.arange(steps)
     sequences = [projected, numbers] if lengths is not None else [projected]
     shape = (batch, cell.size)
-    turned = [backward] * len(sequences)
-    last, rows = fold(t, step, states, sequences, steps, backward=turned, rows=[(shape, x.dtype)])
+    last, rows = fold(t, step, states, sequences, steps, backward=[backward] * len(sequences), rows=[(shape, x.dtype)])
     if not backward:
         return [rows[0], *last]
     ends = [steps - 1, 0, 0], [-1, *shape], [-1, 1, 1]

@@ -157,11 +157,11 @@ def _attention(x: Any, w: Any, heads: int, softmax: Any) -> Any:
     lead = len(batch)
     qkv = (x @ w).reshape(*batch, rows, 3, heads, w.shape[1] // (3 * heads))
     ahead = (slice(None),) * (lead + 1)
-    kept = tuple(range(lead))
-    q, k, v = (qkv[(*ahead, n)].transpose(*kept, lead + 1, lead, lead + 2) for n in range(3))
-    scores = q @ k.transpose(*kept, lead, lead + 2, lead + 1) * (q.shape[-1] ** -0.5)
+    outer = tuple(range(lead))
+    q, k, v = (qkv[(*ahead, n)].transpose(*outer, lead + 1, lead, lead + 2) for n in range(3))
+    scores = q @ k.transpose(*outer, lead, lead + 2, lead + 1) * (q.shape[-1] ** -0.5)
     mixed = softmax(scores) @ v
-    return mixed.transpose(*kept, lead + 1, lead, lead + 2).reshape(*batch, rows, w.shape[1] // 3)
+    return mixed.transpose(*outer, lead + 1, lead, lead + 2).reshape(*batch, rows, w.shape[1] // 3)
 
 
 def _jax_attention(j: Any, x: Any, w: Any, *masks: Any, heads: int, causal: bool) -> Any:

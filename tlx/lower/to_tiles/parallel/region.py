@@ -350,9 +350,9 @@ class _RegionLowering:
             emit_release(b, memory[0], frame_metadata())
             allow_heap(self.module, function)
         b.branch(tail)
-        gone = set(map(id, moved)) - {id(i) for i in moved if i.opcode == "load"}
+        removed = set(map(id, moved)) - {id(i) for i in moved if i.opcode == "load"}
         for other in function.blocks:
-            other.instructions = [i for i in other.instructions if id(i) not in gone]
+            other.instructions = [i for i in other.instructions if id(i) not in removed]
         remove_dead(function, [i for i in region.instructions if i.result is not None])
 
     @cached_property
