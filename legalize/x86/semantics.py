@@ -432,8 +432,8 @@ def _exponent(x: Array, *_: object) -> Array:
 def _mantissa(x: Array, form: Array, *_: object) -> Array:
     """`vgetmantps`, all lanes, of zeros and infinity 1: from 3/4 to 3/2, of negative numbers NaN; |x| from 1 to 2."""
     if int(form) not in (_FROM_THREE_QUARTERS, _MAGNITUDE_FROM_ONE):
-        msg = f"vgetmantps with immediate {int(form)}"
-        raise NotImplementedError(msg)
+        message = f"vgetmantps with immediate {int(form)}"
+        raise NotImplementedError(message)
     is_magnitude = int(form) == _MAGNITUDE_FROM_ONE
     x = np.where(np.isnan(x), x, np.abs(x)) if is_magnitude else x
     with np.errstate(all="ignore"):
@@ -452,8 +452,8 @@ def _rounded_to_integers(x: Array, passthru: Array, mask: Array, *_: object) -> 
 def _multiply_add_up(x: Array, y: Array, z: Array, rounding: Array) -> Array:
     """`vfmadd231ps` rounded upward."""
     if int(rounding) != _UPWARD:
-        msg = f"vfmadd231ps with rounding {int(rounding)}"
-        raise NotImplementedError(msg)
+        message = f"vfmadd231ps with rounding {int(rounding)}"
+        raise NotImplementedError(message)
     with np.errstate(all="ignore"):
         nearest = fma(x, y, z)
         above = np.nextafter(nearest, x.dtype.type(np.inf))

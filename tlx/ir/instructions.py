@@ -85,8 +85,8 @@ class Instruction:
             ValueError: The instruction has no result.
         """
         if self.result is None:
-            msg = f"instruction has no result: {self.text}"
-            raise ValueError(msg)
+            message = f"instruction has no result: {self.text}"
+            raise ValueError(message)
         return Local(self.type, self.result)
 
     @property

@@ -233,8 +233,8 @@ def bits_of(type_: Type) -> int:
         return 64
     if isinstance(type_, VectorType) and not type_.scalable:
         return type_.count * bits_of(type_.element)
-    msg = f"type {type_} has no fixed width"
-    raise ValueError(msg)
+    message = f"type {type_} has no fixed width"
+    raise ValueError(message)
 
 
 def bytes_of(type_: Type) -> int:
@@ -276,8 +276,8 @@ def mangle(type_: Type) -> str:
         return f"a{type_.count}{mangle(type_.element)}"
     if isinstance(type_, StructType):
         return f"sl_{''.join(mangle(e) for e in type_.elements)}s"
-    msg = f"no intrinsic suffix for type {type_}"
-    raise ValueError(msg)
+    message = f"no intrinsic suffix for type {type_}"
+    raise ValueError(message)
 
 
 def mangled_name(name: str, types: list[Type]) -> str:

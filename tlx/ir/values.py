@@ -94,8 +94,8 @@ class ConstFloat(Constant):
         if text.startswith("0xR"):
             return float(struct.unpack("<f", (int(text[3:], 16) << 16).to_bytes(4, "little"))[0])
         if text[:3] in ("0xK", "0xL", "0xM"):
-            msg = f"{text} does not fit a Python float"
-            raise ValueError(msg)
+            message = f"{text} does not fit a Python float"
+            raise ValueError(message)
         if text.startswith("0x"):
             return float(struct.unpack("<d", int(text, 0).to_bytes(8, "little"))[0])
         return float(text)
@@ -198,8 +198,8 @@ def const_float(type_: FloatType, number: float) -> ConstFloat:
         if math.isnan(number):
             return ConstFloat(type_, "0xR7FC0")
         return ConstFloat(type_, f"0xR{(bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 & 0xFFFF:04X}")
-    msg = f"cannot spell a constant of type {type_}"
-    raise ValueError(msg)
+    message = f"cannot spell a constant of type {type_}"
+    raise ValueError(message)
 
 
 def zero(type_: Type) -> Constant:

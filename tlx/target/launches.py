@@ -118,8 +118,8 @@ def from_json(text: str) -> list[FunctionLaunches]:
     """
     table = cast("dict[str, Any]", json.loads(text))
     if table["version"] != VERSION:
-        msg = f"launch table of version {table['version']}; this is version {VERSION}"
-        raise ValueError(msg)
+        message = f"launch table of version {table['version']}; this is version {VERSION}"
+        raise ValueError(message)
     return [
         FunctionLaunches(
             function["name"],

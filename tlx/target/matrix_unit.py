@@ -223,14 +223,14 @@ class TileKind:
         operands = sum(self.grid) if self.operands_take_tiles else 0
         needed = self.grid[0] * self.grid[1] + operands
         if needed > self.registers:
-            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.registers}"
-            raise ValueError(msg)
+            message = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.registers}"
+            raise ValueError(message)
         if others := {dot.accumulator for dot in self.dots} - _SUM_BYTES.keys():
-            msg = f"sums of type {min(others)}: a matrix unit's sums are {', '.join(_SUM_BYTES)}"
-            raise ValueError(msg)
+            message = f"sums of type {min(others)}: a matrix unit's sums are {', '.join(_SUM_BYTES)}"
+            raise ValueError(message)
         if len({_SUM_BYTES[dot.accumulator] for dot in self.dots}) > 1:
-            msg = "sums of one kind of tiles have one width"
-            raise ValueError(msg)
+            message = "sums of one kind of tiles have one width"
+            raise ValueError(message)
 
     def fits(self, rows: int, columns: int) -> bool:
         """Whether the inner loop may have a grid of so many accumulators.

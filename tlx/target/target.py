@@ -175,15 +175,19 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.vector_bytes not in _VECTOR_BYTES:
-            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32, 64, 128 are supported"
-            raise ValueError(msg)
+            message = (
+                f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32, 64, 128 are supported"
+            )
+            raise ValueError(message)
         if self.registers < _FEWEST_REGISTERS:
-            msg = f"target {self.name}: {self.registers} vector registers; at least {_FEWEST_REGISTERS} are supported"
-            raise ValueError(msg)
+            message = (
+                f"target {self.name}: {self.registers} vector registers; at least {_FEWEST_REGISTERS} are supported"
+            )
+            raise ValueError(message)
         for feature in self.features:
             if feature[:1] not in ("+", "-"):
-                msg = f"target {self.name}: feature '{feature}' needs a '+' or '-' in front"
-                raise ValueError(msg)
+                message = f"target {self.name}: feature '{feature}' needs a '+' or '-' in front"
+                raise ValueError(message)
 
     def with_features(self, extra: tuple[str, ...]) -> Target:
         """The target with more (or, by `-`, fewer) features; dot products follow the features.

@@ -279,8 +279,8 @@ class Builder(ValueBuilder):
             state.results = state.following or state.carried
             return
         if trips is not None and trips <= 0:
-            msg = f"loop from {first} to {last} never runs"
-            raise ValueError(msg)
+            message = f"loop from {first} to {last} never runs"
+            raise ValueError(message)
         yield from counted_loop(self, (first, last, step), list(carry), name, guarded=trips is None and not nonempty)
 
 

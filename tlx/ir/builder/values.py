@@ -191,8 +191,8 @@ class ValueBuilder:
         """`extractelement`."""
         type_ = vector.type
         if not isinstance(type_, VectorType):
-            msg = f"extractelement of {type_}"
-            raise TypeError(msg)
+            message = f"extractelement of {type_}"
+            raise TypeError(message)
         position = const_int(I32, index)
         body = f"extractelement {vector.typed}, {position.typed}"
         return self.value("extractelement", type_.element, [vector, position], body, name)
@@ -205,8 +205,8 @@ class ValueBuilder:
         """
         type_ = first.type
         if not isinstance(type_, VectorType):
-            msg = f"shufflevector of {type_}"
-            raise TypeError(msg)
+            message = f"shufflevector of {type_}"
+            raise TypeError(message)
         if tuple(mask) == tuple(range(type_.count)):
             return first
         if is_zeros(first) and (second is None or is_zeros(second)):

@@ -284,8 +284,8 @@ class TensorBuilder(Builder):
     def _type_of(self, value: Value) -> TensorType:
         type_ = self.tensor_types.get(str(value))
         if type_ is None:
-            msg = f"the tensor type of {value} is not known to this builder: pass it"
-            raise ValueError(msg)
+            message = f"the tensor type of {value} is not known to this builder: pass it"
+            raise ValueError(message)
         return type_
 
     def _result(
@@ -349,8 +349,8 @@ class TensorBuilder(Builder):
 def _row(operation: str) -> Intrinsic:
     row = lookup(f"llvm.tensor.{operation}")
     if row is None:
-        msg = f"no intrinsic llvm.tensor.{operation}"
-        raise ValueError(msg)
+        message = f"no intrinsic llvm.tensor.{operation}"
+        raise ValueError(message)
     return row
 
 

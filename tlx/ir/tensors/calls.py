@@ -90,8 +90,8 @@ class TensorCall:
         for (_, argument), text in zip(self.arguments, self.instruction.arg_attributes, strict=True):
             if argument is value:
                 return text
-        msg = f"{value} is not an argument of {self.instruction.text}"
-        raise ValueError(msg)
+        message = f"{value} is not an argument of {self.instruction.text}"
+        raise ValueError(message)
 
     def error(self, message: str, value: Value | None = None, notes: Sequence[Note] = ()) -> VerifyError:
         """An error at the call, or at one of its arguments."""

@@ -63,7 +63,7 @@ class ExpansionDecisions:
         return instruction_positions(self.function)
 
     @cached_property
-    def _aliases(self) -> AliasAnalysis:
+    def _alias_analysis(self) -> AliasAnalysis:
         return AliasAnalysis(self.module, self.function, self.flow)
 
     # Copies ----------------------------------------------------------------------------------------------------
@@ -86,9 +86,11 @@ class ExpansionDecisions:
         if end[0] not in self.flow.dominators or self.positions[id(tensor.definition)][0] not in self.flow.dominators:
             return False
         memory = MemoryLocation(tensor.source, None)
-        if writer is not None and self._aliases.writes(writer, memory):
+        if writer is not None and self._alias_analysis.writes(writer, memory):
             return True
-        return self._aliases.clobbering_instruction(memory, self.positions[id(tensor.definition)], end) is not None
+        return (
+            self._alias_analysis.clobbering_instruction(memory, self.positions[id(tensor.definition)], end) is not None
+        )
 
     # Aliases ---------------------------------------------------------------------------------------------------
 

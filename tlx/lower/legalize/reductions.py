@@ -58,8 +58,8 @@ def concatenated_rows(op: TensorOp, tiles: list[Registers]) -> Registers:
     if op.instruction.args[-1] != const_int(I32, 0) or any(
         (t.cols, t.lanes) != (first.cols, first.lanes) for t in tiles
     ):
-        msg = f"{op.intrinsic.full_name} of this form is not a tile operation"
-        raise LoweringError(msg, op.instruction.span)
+        message = f"{op.intrinsic.full_name} of this form is not a tile operation"
+        raise LoweringError(message, op.instruction.span)
     rows = tuple(row for tile in tiles for row in tile.regs)
     return Registers(first.element, len(rows), first.cols, first.lanes, rows)
 
@@ -74,8 +74,8 @@ def reduced_columns(b: Builder, op: TensorOp, tile: Registers, target: Target) -
     lanes = tile.cols
     whole = type_.layout == (1, 0) and op.dims[0] == (type_.extents[0], 1) and not type_.is_padded
     if not whole or lanes & (lanes - 1) or not tile.rows <= lanes <= tile.lanes:
-        msg = f"{op.intrinsic.full_name} of this form is not a tile operation"
-        raise LoweringError(msg, op.instruction.span)
+        message = f"{op.intrinsic.full_name} of this form is not a tile operation"
+        raise LoweringError(message, op.instruction.span)
     operation = op.intrinsic.name.removeprefix(REDUCE_PREFIX)
     combine = partial(_combined, b, target.backend, operation)
     row = _horizontal_reduction(b, combine, [row[0] for row in tile.regs], lanes)

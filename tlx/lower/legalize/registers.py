@@ -137,8 +137,8 @@ def constant_registers(value: Constant, element: Type, rows: int, cols: int, lan
             return const_vector([_as_stored(value.element, stored)] * size)
         if isinstance(value, Aggregate):
             return const_vector([_as_stored(e, stored) for e in value.elements[start : start + size]])
-        msg = f"no elements in constant {value}"
-        raise ValueError(msg)
+        message = f"no elements in constant {value}"
+        raise ValueError(message)
 
     sizes = register_widths(cols, lanes)
     regs = tuple(tuple(register(row * cols + j * lanes, size) for j, size in enumerate(sizes)) for row in range(rows))

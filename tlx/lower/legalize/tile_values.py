@@ -250,8 +250,8 @@ class TileValues:
         if (tile.rows, tile.cols) == (rows, cols):
             return tile
         if (reshaped_tile := reshaped(self.b, tile, rows, cols)) is None:
-            msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
-            raise LoweringError(msg, self.function.span)
+            message = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
+            raise LoweringError(message, self.function.span)
         return reshaped_tile
 
     def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:

@@ -28,6 +28,7 @@ from tlx.lower.memory.buffers import PrivateBuffer
 
 NO_ADDRESS: Final = Keyword(PTR, "null")
 """The address of memory whose strides alone matter, such as for estimates."""
+_PITCH_LIMIT: Final = 1 << 31
 _MAX_DEINTERLEAVED: Final = 15
 """Largest number of columns that are merged in registers, all of which are live at once."""
 
@@ -103,9 +104,6 @@ def collapse_neighbours(dims: Iterable[Dim], collapsed: Callable[[Dim, Dim], Dim
         both = collapsed(result[-1], dim) if result else None
         result[-1:] = [both] if both is not None else [*result[-1:], dim]
     return result
-
-
-_PITCH_LIMIT: Final = 1 << 31
 
 
 Number = TypeVar("Number", bound=int | Value)

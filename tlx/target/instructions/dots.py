@@ -37,8 +37,8 @@ class WideningLoads:
 
 
 def _no_vector_form(_b: Builder, _acc: Value, _lhs: Value, _rhs: Value) -> Value:
-    msg = "this product has no vector form: `TileOperations.product` of its matrix unit emits it"
-    raise NotImplementedError(msg)
+    message = "this product has no vector form: `TileOperations.product` of its matrix unit emits it"
+    raise NotImplementedError(message)
 
 
 def with_swapped_operands(emit: DotEmitter) -> DotEmitter:
@@ -82,8 +82,8 @@ class Dot:
 
     def __post_init__(self) -> None:
         if self.width not in (1, 2, 4, 8):
-            msg = f"dot product of width {self.width}: instructions add 1 (outer products), 2, 4 or 8 products"
-            raise ValueError(msg)
+            message = f"dot product of width {self.width}: instructions add 1 (outer products), 2, 4 or 8 products"
+            raise ValueError(message)
 
     def is_profitable(self, core: CoreModel) -> bool:
         """Whether it computes as many products a cycle as multiply-adds of converted operands, and reads less."""

@@ -58,6 +58,6 @@ def emit_math_function(
         TypeError: The register is no vector of float or double.
     """
     if name not in VECTOR_FUNCTIONS:
-        msg = f"no vector code for '{name}' on {target.name}; there is code for {', '.join(VECTOR_FUNCTIONS)}"
-        raise ValueError(msg)
+        message = f"no vector code for '{name}' on {target.name}; there is code for {', '.join(VECTOR_FUNCTIONS)}"
+        raise ValueError(message)
     return VECTOR_FUNCTIONS[name](lanes_of(b, target, x, element, accuracy), x)

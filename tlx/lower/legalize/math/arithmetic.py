@@ -212,8 +212,8 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
     """
     type_ = x.type
     if not isinstance(element, FloatType) or element not in (FLOAT, DOUBLE) or not isinstance(type_, VectorType):
-        msg = f"mathematical functions take vectors of float or double, not {type_} of {element}"
-        raise TypeError(msg)
+        message = f"mathematical functions take vectors of float or double, not {type_} of {element}"
+        raise TypeError(message)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
     instructions = target.instructions.functions if is_whole else None
     constraint = target.instructions.opaque_constraint if is_whole else ""

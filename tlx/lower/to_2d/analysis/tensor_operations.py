@@ -36,8 +36,8 @@ _VALUE_CASTS: Final = CAST_OPCODES - {"bitcast", "ptrtoint", "ptrtoaddr", "intto
 
 
 def _never(*_arguments: Any) -> NoReturn:
-    msg = "ordinary instructions have no row in the table of intrinsics"
-    raise AssertionError(msg)
+    message = "ordinary instructions have no row in the table of intrinsics"
+    raise AssertionError(message)
 
 
 _ORDINARY_ROW: Final = Intrinsic(ORDINARY, (), "vector", "An ordinary instruction.", _never, _never, "", prefix="")

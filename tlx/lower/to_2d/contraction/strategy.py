@@ -78,8 +78,8 @@ def best_blocking(
     """
     blockings = _blockings(target, contraction, element)
     if not blockings:
-        msg = f"no 2-D product for {contraction}"
-        raise ValueError(msg)
+        message = f"no 2-D product for {contraction}"
+        raise ValueError(message)
     return min(blockings, key=lambda choice: choice[1])
 
 

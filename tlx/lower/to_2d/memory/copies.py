@@ -124,8 +124,8 @@ def load_block(
         type_ = TensorType(element, (cols, rows), (1, 0), (0, 0))
         return b.transpose(b.tensor_load(pointer, type_, (0, right), "columns"), (0, 1))
     if right > 1 or (down and right):
-        msg = f"no 2-D load reads {rows} x {cols} elements with strides {row_stride} and {col_stride}"
-        raise ValueError(msg)
+        message = f"no 2-D load reads {rows} x {cols} elements with strides {row_stride} and {col_stride}"
+        raise ValueError(message)
     return _load_repeated(b, pointer, element, (rows, cols), (down, right))
 
 

@@ -117,16 +117,16 @@ def convert_tile(b: TensorBuilder, value: Value, element: Type, sign: Sign) -> V
     if isinstance(source, IntType) and isinstance(element, IntType):
         widen = "zext" if sign == "u" else "sext"
         return b.cast("trunc" if narrower else widen, value, to)
-    msg = f"no conversion from {source} to {element}"
-    raise TypeError(msg)
+    message = f"no conversion from {source} to {element}"
+    raise TypeError(message)
 
 
 def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
     """Bytes xor 0x80: s8 as u8 plus 128, and u8 as s8 minus 128."""
     type_ = value.type
     if not isinstance(type_, VectorType):
-        msg = f"no vector: {type_}"
-        raise TypeError(msg)
+        message = f"no vector: {type_}"
+        raise TypeError(message)
     return b.binary("xor", value, const_ints(I8, [-128] * type_.count))
 
 
