@@ -171,7 +171,7 @@ def _name(node: Node) -> str:
     return node.name if isinstance(node, UnaryNode) else ""
 
 
-def _splat_value(node: Node) -> float | None:
+def _number(node: Node) -> float | None:
     """The number of a constant."""
     if isinstance(node, SplatLeaf) and isinstance(node.value, ConstFloat):
         return node.value.value
@@ -256,7 +256,7 @@ class _ExpressionWidening:
             if _is_widened(node) and _name(node) == "fadd":
                 for one, tanh in permutations(node.operands):
                     is_tanh = _is_widened(nodes[tanh]) and _name(nodes[tanh]) == "tanh" and uses[tanh] == 1
-                    if is_tanh and _splat_value(nodes[one]) == 1.0:
+                    if is_tanh and _number(nodes[one]) == 1.0:
                         yield number, tanh
 
     def _one_plus_tanh(self, number: int, u: int) -> int:
@@ -279,13 +279,13 @@ class _ExpressionWidening:
             return None
         for factor, other in permutations(node.operands):
             negative, doubled = self.expression.nodes[other], self.floats.get(other)
-            value = _splat_value(self.expression.nodes[factor])
-            if value is not None and isinstance(negative, InstructionNode) and _name(negative) == "fneg":
-                return self._times(self._as_float(negative.operands[0]), -value)
+            number = _number(self.expression.nodes[factor])
+            if number is not None and isinstance(negative, InstructionNode) and _name(negative) == "fneg":
+                return self._times(self._as_float(negative.operands[0]), -number)
             if doubled not in self.halves:
                 continue
-            if value is not None:
-                return self._times(self.halves[doubled], 2.0 * value)
+            if number is not None:
+                return self._times(self.halves[doubled], 2.0 * number)
             if self._factors(self._as_float(factor)) is not None:
                 twice = self._times(self._as_float(factor), 2.0)
                 return self._node(InstructionNode(FLOAT, _PRODUCT, (twice, self.halves[doubled])))
@@ -296,20 +296,20 @@ class _ExpressionWidening:
         node = tuple(self.nodes)[x]
         if isinstance(node, InstructionNode) and _name(node) == "fmul":
             for constant, other in permutations(node.operands):
-                value = _splat_value(tuple(self.nodes)[constant])
-                if value is not None:
-                    return other, value
+                number = _number(tuple(self.nodes)[constant])
+                if number is not None:
+                    return other, number
         return None
 
     def _times(self, x: int, factor: float) -> int:
-        """A new node times a constant, exact if that is a power of two."""
+        """A new node times a number, exact if that is a power of two."""
         factors = self._factors(x)
         if factors is not None and _LEAST < abs(factor * factors[1]) < 1 / _LEAST:
             x, factor = factors[0], factor * factors[1]
         if factor == 1.0:
             return x
-        constant = self._node(SplatLeaf(FLOAT, const_float(FLOAT, factor)))
-        return self._node(InstructionNode(FLOAT, _PRODUCT, (x, constant)))
+        number = self._node(SplatLeaf(FLOAT, const_float(FLOAT, factor)))
+        return self._node(InstructionNode(FLOAT, _PRODUCT, (x, number)))
 
     def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:
         return tuple(self._as_float(n) if self._is_bfloat(n) else self._as_is(n) for n in node.operands)
