@@ -107,20 +107,20 @@ PANEL_CACHE_PARAMETERS: Final = ("memory", "packed")
 
 @dataclass(frozen=True, slots=True)
 class AxisBounds:
-    """Which tiles of an axis a call computes: all, or the half-open range from `first` to `last`."""
+    """Which tiles of an axis a call computes: all, or the half-open range from `first` to `end`."""
 
     first: Value | None = None
-    last: Value | None = None
+    end: Value | None = None
 
     def of(self, b: Builder, ranges: Sequence[EqualTiles], range_: EqualTiles) -> tuple[int | Value, int | Value]:
         """Bounds of a loop over the tiles in one of the ranges that an axis is cut into."""
-        if self.first is None or self.last is None:
+        if self.first is None or self.end is None:
             return 0, range_.count
         if len(ranges) == 1:
-            return self.first, self.last
+            return self.first, self.end
         before = sum(r.count for r in ranges if r.start < range_.start)
-        first, last = (_clamped(b, b.sub(place, before), range_.count) for place in (self.first, self.last))
-        return first, last
+        first, end = (_clamped(b, b.sub(place, before), range_.count) for place in (self.first, self.end))
+        return first, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +171,18 @@ def loop_over_blocks(
     In a range known only at run time, blocks differ in size by at most one tile: 57 tiles by at most 14 are 11, 11, 12,
     11, 12 rather than 14, 14, 14, 14, 1, whose last block would read all of the other operand for a single tile.
     """
-    first, last = bounds
+    first, end = bounds
     if isinstance(first, int) or most == 1:
-        with b.loop(first, last, most, name=name) as loop:
-            is_whole = most == 1 or (isinstance(first, int) and isinstance(last, int) and (last - first) % most == 0)
-            left = const_int(I64, most) if is_whole else b.umin(b.sub(as_value(last, I64), loop.index), most)
+        with b.loop(first, end, most, name=name) as loop:
+            is_whole = most == 1 or (isinstance(first, int) and isinstance(end, int) and (end - first) % most == 0)
+            left = const_int(I64, most) if is_whole else b.umin(b.sub(as_value(end, I64), loop.index), most)
             yield loop.index, left
         return
-    total = b.sub(as_value(last, I64), first)
+    total = b.sub(as_value(end, I64), first)
     count = b.binary("sdiv", b.add(total, most - 1), const_int(I64, most))
     with b.loop(0, count, name=name) as loop:
-        begin, end = partition(b, total, loop.index, count)
-        yield b.add(first, begin), b.sub(end, begin)
+        start, stop = partition(b, total, loop.index, count)
+        yield b.add(first, start), b.sub(stop, start)
 
 
 def _clamped(b: Builder, value: Value, most: int) -> Value:

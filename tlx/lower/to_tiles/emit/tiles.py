@@ -125,7 +125,7 @@ def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
     """Bytes xor 0x80: s8 as u8 plus 128, and u8 as s8 minus 128."""
     type_ = value.type
     if not isinstance(type_, VectorType):
-        message = f"no vector: {type_}"
+        message = f"{type_} is not a vector"
         raise TypeError(message)
     return b.binary("xor", value, const_ints(I8, [-128] * type_.count))
 

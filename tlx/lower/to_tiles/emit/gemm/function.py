@@ -96,14 +96,14 @@ class KPass:
 
     Attributes:
         start, size: The positions.
-        first: Whether it initialises the sums; later passes add to the partial sums.
-        last: Whether it finishes the tiles; earlier passes store partial sums.
+        is_first: Whether it initialises the sums; later passes add to the partial sums.
+        is_last: Whether it finishes the tiles; earlier passes store partial sums.
     """
 
     start: Value
     size: int
-    first: bool
-    last: bool
+    is_first: bool
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,7 @@ class LoopNest:
                 first, last = (as_value(bound, I64) for bound in function.share.rows.of(self.b, function.rows, rows))
                 row = rows.start_of(self.b, first)
                 self.operands.pack_a(k_pass, rows, row, self.b.sub(last, first))
-        if pairs and k_pass.first:
+        if pairs and k_pass.is_first:
             pairs.pack(function.rhs)
         for columns in function.columns:
             self._column_blocks(columns, k_pass)

@@ -355,7 +355,7 @@ class MatrixUnitLoopNest:
         """Emit all loops, with a single pass over K."""
         if self.operands.packs_all_of_a:
             self.operands.pack_all_of_a()
-        whole = KPass(const_int(I64, 0), self.gemm.k, first=True, last=True)
+        whole = KPass(const_int(I64, 0), self.gemm.k, is_first=True, is_last=True)
         if self.by_rows:
             self._row_by_row(whole)
             return

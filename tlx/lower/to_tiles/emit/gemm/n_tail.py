@@ -101,7 +101,7 @@ class DotProductColumns:
             height = (rows + group) // groups
             self._group(pointers, done, height, k_pass)
             done += height
-        if self.epilogue is not None and k_pass.last:
+        if self.epilogue is not None and k_pass.is_last:
             columns = EqualTiles(self.gemm.n - self.count, 1, self.lanes, self.lanes - self.count)
             self.epilogue.finish_in_c(rows, columns, row)
 
@@ -122,7 +122,7 @@ class DotProductColumns:
             lines = sums[column :: self.count]
             for top in range(0, rows, lanes):
                 offset = top * gemm.c.row_stride + (gemm.n - self.count + column) * gemm.c.col_stride
-                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=k_pass.first)
+                self._store(b.gep(element, c, offset), lines[top : top + lanes], first=k_pass.is_first)
 
     def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
         """The sums, row by row, after one register along K, at an offset from the pass's start.

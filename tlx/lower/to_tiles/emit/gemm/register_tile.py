@@ -108,7 +108,7 @@ class RegisterTile:
     def finish(self, block: CacheBlock, total: Value, row: Value, column: Value) -> None:
         """Finish a tile: epilogue and stores; or store its partial sums."""
         gemm = self.gemm
-        if not block.k_pass.last:
+        if not block.k_pass.is_last:
             sums = self.function.sums
             self.stores.store_tile(block, total, row, column, (sums.view, sums.memory.pointer))
             return
@@ -129,16 +129,16 @@ class RegisterTile:
 
     def _starts_from_memory(self, block: CacheBlock) -> bool:
         """Whether the sums start from Acc or partial sums."""
-        return not block.k_pass.first or self.gemm.acc is not None
+        return not block.k_pass.is_first or self.gemm.acc is not None
 
     def uncorrected_start(self, block: CacheBlock, position: tuple[Value, Value]) -> Value:
         """The initial sums without a correction."""
         b, recipe, gemm, function = self.b, self.recipe, self.gemm, self.function
         rows, columns = block.rows, block.columns
         start: Value = zero(VectorType(rows.size * columns.size, recipe.mma.accumulator))
-        view = gemm.acc if block.k_pass.first else function.sums.view
+        view = gemm.acc if block.k_pass.is_first else function.sums.view
         if view is not None:
-            base = function.arguments[3] if block.k_pass.first else function.sums.memory.pointer
+            base = function.arguments[3] if block.k_pass.is_first else function.sums.memory.pointer
             type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
             token = b.tensor_load(function.at(view, base, *position), type_, (0, view.row_stride), "c")
             start = convert_tile(b, b.tovector(token, type_, "c.old"), recipe.mma.accumulator, "s")
@@ -148,7 +148,7 @@ class RegisterTile:
         """The excess of the xor trick, as a tile; None where it is not used."""
         b, recipe, sums, prepacked = self.b, self.recipe, self.operands.sums, self.operands.prepacked
         by_columns = recipe.mma.correction == "columns"
-        if sums is None or (prepacked is not None and by_columns and not block.k_pass.first):
+        if sums is None or (prepacked is not None and by_columns and not block.k_pass.is_first):
             return None
         height, width = block.rows.size, block.columns.size
         i, j = ij

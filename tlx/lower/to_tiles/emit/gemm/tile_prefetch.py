@@ -55,7 +55,7 @@ class VectorTilePrefetch:
             prefetcher.at_parts = [
                 PrefetchStream(base, offset, length * size, each * pitch, rows=each, pitch=pitch, locality=L2_LOCALITY)
             ]
-            if self.epilogue is not None and block.k_pass.last:
+            if self.epilogue is not None and block.k_pass.is_last:
                 prefetcher.at_parts += self.epilogue.prefetches(block.rows, block.columns, position, height)
         if "A" in operands:
             size = bytes_of(self.recipe.mma.operand_a)
@@ -132,7 +132,7 @@ class RowBlock:
         if self.most >= self.total:
             yield
             return
-        bounds = self.tiles.first or const_int(I64, 0), self.tiles.last or const_int(I64, self.total)
+        bounds = self.tiles.first or const_int(I64, 0), self.tiles.end or const_int(I64, self.total)
         with loop_over_blocks(b, bounds, self.most, "ic") as (first, tiles):
             self.tiles = AxisBounds(first, b.add(first, tiles))
             yield
