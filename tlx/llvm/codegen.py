@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Event
 from typing import Final
 
 from tlx.diagnostics import Note, TlxError, UsageError, did_you_mean
@@ -138,6 +139,7 @@ def emit_code(
     jit: bool = False,
     passes: bool = True,
     process: LLVMProcess | None = None,
+    cancelled: Event | None = None,
 ) -> bytes:
     """Optimise and emit a module.
 
@@ -152,9 +154,11 @@ def emit_code(
         jit: Generate code to load into this process rather than to link.
         passes: Whether to run LLVM's pipeline; without, the level is that of code generation only.
         process: The process that does it; by default the one that all callers share.
+        cancelled: Identifies the request, to cancel it.
 
     Raises:
         CodegenError: LLVM rejects the module, the triple or the features, or crashes.
+        LLVMCancelledError: The request was cancelled.
     """
     from tlx.llvm.upgrade import upgrade_ir
     from tlx.llvm.verification import escape_nul
@@ -168,6 +172,7 @@ def emit_code(
         return process.ask(
             "emit",
             upgrade_ir(escape_nul(text)),
+            cancelled=cancelled,
             kind=kind,
             level=opt_level,
             cpu=cpu,
@@ -255,11 +260,22 @@ def emit_objects(
     apart = (*_without_defective_passes(triple_of(text)), *options, *_LESS_WORK)
     idle = [LLVMProcess(apart) for _ in range(min(len(kernels), _processors()))]
     processes = list(idle)
+    cancelled = Event()
 
     def emit(part: str) -> bytes:
         process = idle.pop()
         try:
-            return emit_code(part, "obj", opt_level, cpu, features, llvm_options=options, passes=False, process=process)
+            return emit_code(
+                part,
+                "obj",
+                opt_level,
+                cpu,
+                features,
+                llvm_options=options,
+                passes=False,
+                process=process,
+                cancelled=cancelled,
+            )
         finally:
             idle.append(process)
 
@@ -267,8 +283,12 @@ def emit_objects(
         for process in processes:
             process.start()
         with ThreadPoolExecutor(len(processes)) as threads:
-            images = threads.map(emit, kernels)
-            return [emit_code(rest, "obj", opt_level, cpu, features, llvm_options=options), *images]
+            try:
+                images = threads.map(emit, kernels)
+                return [emit_code(rest, "obj", opt_level, cpu, features, llvm_options=options), *images]
+            finally:  # after an error or an interrupt, nobody waits for the other parts
+                for process in processes:
+                    process.cancel(cancelled)
     finally:
         for process in processes:
             process.close()

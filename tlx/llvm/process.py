@@ -6,10 +6,14 @@ process was killed from outside, the request is repeated in a new one.
 
 The process serves one thread at a time. A forked process starts another LLVM, as pipes and the bulk file belong to one
 client. Each request has a number that its reply repeats.
+
+An interrupt (Ctrl-C) may raise `KeyboardInterrupt` between any two instructions of the main thread, more than once. A
+process that still owes a reply is therefore never asked again, and processes are started in another thread.
 """
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import contextlib
 import importlib.util
@@ -22,7 +26,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,17 +62,23 @@ class LLVMRejectedError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Connection:
     """A running process, the bulk file that both sides have open, and the process's standard error.
 
     The files are not buffered: buffers have locks, and a lock that another thread holds at a fork stays locked in the
     child.
+
+    Attributes:
+        owes_reply: Whether a request has begun whose reply has not been read.
+        is_closed: Whether the process has been ended, or is another one's.
     """
 
     child: subprocess.Popen[bytes]
     bulk: IO[bytes]
     errors: IO[bytes]
+    owes_reply: bool = False
+    is_closed: bool = False
 
     @classmethod
     def open(cls, options: tuple[str, ...]) -> _Connection:
@@ -81,8 +91,32 @@ class _Connection:
         child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=errors, pass_fds=(bulk.fileno(),))
         return cls(child, bulk, errors)
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the process waits for a request."""
+        return not self.is_closed and not self.owes_reply and self.status(os.WNOHANG) is None
+
+    def status(self, flags: int = 0) -> int | None:
+        """Wait for the end of the process; returns its exit status, or None if it runs (`WNOHANG`).
+
+        `Popen.wait` would wait for ever if an interrupt of `Popen.poll` had left its lock held. The status is 0 if
+        another thread or an interrupted call has collected it.
+        """
+        child = self.child
+        if child.returncode is None:
+            try:
+                ended, status = os.waitpid(child.pid, flags)
+            except ChildProcessError:
+                return child.returncode or 0
+            if ended:
+                child.returncode = os.waitstatus_to_exitcode(status)
+        return child.returncode
+
     def exchange(self, request: dict[str, Any]) -> bytes:
-        """Send a request and return the line of the reply; empty if the process has ended."""
+        """Send a request and return the line of the reply; empty if the process has ended.
+
+        `owes_reply` is set before.
+        """
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         line = b""
@@ -95,6 +129,7 @@ class _Connection:
                 if not received:
                     return b""
                 line += received
+            self.owes_reply = False
         return line
 
     def error_output(self) -> str:
@@ -104,14 +139,20 @@ class _Connection:
         return "; it said:\n" + "\n".join(f"  {line}" for line in lines[:_QUOTED_LINES]) if lines else ""
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and close the files, from which no other thread may read."""
+        self.end()
+        self.detach()
+
+    def end(self) -> None:
+        """End the process: another thread that waits for a reply finds that there is none."""
+        self.is_closed = True
         with contextlib.suppress(OSError):
             self.child.kill()
-        self.child.wait()
-        self.detach()
+        self.status()
 
     def detach(self) -> None:
         """Close this side's ends of the pipes and files."""
+        self.is_closed = True
         self.child.returncode = self.child.returncode or 0  # another process's child cannot be waited for
         for file in (self.child.stdin, self.child.stdout, self.bulk, self.errors):
             if file:
@@ -180,18 +221,23 @@ class LLVMProcess:
     def close(self) -> None:
         """End the process, and the request that it serves, if any."""
         self._check_owner()
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        connection = self._connection
+        if connection is None:
+            return
+        connection.end()
+        if self._lock.acquire(blocking=False):  # otherwise a request is served: its thread closes the files
+            try:
+                connection.detach()
+            finally:
+                self._lock.release()
 
     def disown(self) -> None:
         """In a forked process: leave the running LLVM to the parent."""
-        connection, self._connection = self._connection, None
         self._lock = threading.Lock()  # another thread of the parent may hold the old one
         self._running = None
+        if self._connection is not None:
+            self._connection.detach()
         self._owner = os.getpid()
-        if connection is not None:
-            connection.detach()
 
     def _check_owner(self) -> None:
         """Make sure that LLVM is not shared with the parent process, even if a library has forked past Python."""
@@ -199,19 +245,30 @@ class LLVMProcess:
             self.disown()
 
     def _connect(self) -> _Connection:
+        """The running process, or another one if it has ended or a request was interrupted."""
         connection = self._connection
-        if connection is not None and connection.child.poll() is not None:
+        if connection is not None and connection.is_usable:
+            return connection
+        if connection is not None:
             connection.close()
-            connection = None
-        if connection is None:
-            with _starting:
-                connection = self._connection = _Connection.open(self._options)
-        return connection
+        _uninterrupted(self._open)
+        assert self._connection is not None
+        return self._connection
 
-    def _request(self, do: str, data: str | bytes, arguments: dict[str, Any], *, retry: bool) -> bytes:
+    def _open(self) -> None:
+        with _starting:
+            if self._connection is None or self._connection.is_closed:
+                self._connection = _Connection.open(self._options)
+
+    def _raise_if_cancelled(self) -> None:
         if self._running is not None and self._running.is_set():
             raise LLVMCancelledError
+
+    def _request(self, do: str, data: str | bytes, arguments: dict[str, Any], *, retry: bool) -> bytes:
+        self._raise_if_cancelled()
         connection = self._connect()
+        self._raise_if_cancelled()  # `cancel` sets the event first: if it is not set yet, that finds this connection
+        connection.owes_reply = True
         try:
             number = next(self._numbers)
             size = _write(connection.bulk.fileno(), data)
@@ -219,16 +276,17 @@ class LLVMProcess:
             line = connection.exchange(request)
             if line:
                 return _result(line, number, connection.bulk)
-            status = connection.child.wait()
+            status = connection.status() or 0
         except LLVMRejectedError:
             raise
         except BaseException:
-            self.close()  # interrupted: the reply to this request must not be taken for that to the next
+            connection.close()  # interrupted: nobody waits for the reply
             raise
-        if self._connection is not connection:
+        is_cancelled = connection.is_closed
+        output = "" if is_cancelled else connection.error_output()
+        connection.close()
+        if is_cancelled:
             raise LLVMCancelledError
-        output = connection.error_output()
-        self.close()
         if retry and status in _EXTERNAL_ENDS:
             return self._request(do, data, arguments, retry=False)
         if status == -signal.SIGPROF:
@@ -238,7 +296,7 @@ class LLVMProcess:
 
 _processes: Final = weakref.WeakSet[LLVMProcess]()
 _shared: Final[dict[tuple[str, ...], LLVMProcess]] = {}
-_starting = threading.RLock()
+_starting: Final = threading.RLock()
 """Held while a process is started, and at a fork: the child must not inherit half-created pipes."""
 
 
@@ -252,19 +310,43 @@ def llvm(options: tuple[str, ...] = ()) -> LLVMProcess:
         return process
 
 
-def _after_fork() -> None:
-    global _starting  # noqa: PLW0603 (a lock that was locked in another process)
-    _starting = threading.RLock()
+def _disown_all() -> None:
     for process in _processes:
         process.disown()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=lambda: _starting.acquire(),  # noqa: PLW0108 (the lock of that moment)
-        after_in_parent=lambda: _starting.release(),  # noqa: PLW0108
-        after_in_child=_after_fork,
-    )
+    # Functions in C: an interrupt of one in Python would leave the lock held for ever.
+    _unlock = getattr(_starting, "_at_fork_reinit")  # noqa: B009 (of the standard library, but not in its stubs)
+    os.register_at_fork(before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_unlock)
+    os.register_at_fork(after_in_child=_disown_all)
+
+
+def _uninterrupted(run: Callable[[], None]) -> None:
+    """Run a function to its end even if the caller is interrupted.
+
+    It runs in another thread, as Python interrupts the main thread only. The caller waits for a lock: a second
+    interrupt of `Thread.join` may raise `RuntimeError` (Python 3.11).
+    """
+    errors: list[BaseException] = []
+    running = threading.Lock()
+
+    def work() -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 (raised in the caller)
+            errors.append(error)
+        finally:
+            running.release()
+
+    running.acquire()
+    try:
+        _thread.start_new_thread(work, ())
+    except RuntimeError:  # no thread can be started
+        work()
+    running.acquire()
+    for error in errors:
+        raise error
 
 
 def _result(line: bytes, number: int, bulk: IO[bytes]) -> bytes:

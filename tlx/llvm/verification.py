@@ -113,25 +113,27 @@ def check_module(module: Module, stage: str | None = None) -> None:
 class DeferredVerification:
     """LLVM's verification of a module as it is now, which a thread waits for while the caller goes on and changes it.
 
-    Where no thread can be started, the caller waits.
-
     Args:
         module: The module.
     """
 
     def __init__(self, module: Module) -> None:
-        text = str(module)
+        self._text = str(module)
         self._accepted = False
         self._cancelled = threading.Event()
-        self._thread: threading.Thread | None = threading.Thread(target=self._verify, args=(text,), daemon=True)
+        self._thread: threading.Thread | None = threading.Thread(target=self._verify, args=(self._text,), daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; where no thread can be started, the caller waits.
+
+        Whoever can cancel the verification has it before: the caller may be interrupted here.
+        """
+        assert self._thread is not None
         try:
             self._thread.start()
         except RuntimeError:
             self._thread = None
-            self._verify(text)
-        except BaseException:
-            self.cancel()
-            raise
+            self._verify(self._text)
 
     def _verify(self, text: str) -> None:
         with contextlib.suppress(Exception):  # not accepted: who verifies the text again gets the error

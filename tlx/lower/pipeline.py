@@ -493,7 +493,9 @@ def _verify_step(
     if options.verify_each or step.name == options.stop_after:
         verify_tensors(module)
     if verifications is not None and not options.print_after:
-        verifications.append(DeferredVerification(module))
+        verification = DeferredVerification(module)
+        verifications.append(verification)
+        verification.start()
     else:
         check_module(module, step.name)
 

@@ -5,9 +5,11 @@ python -m tests.unit.llvm.forks NAME
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import fcntl
+import importlib
 import multiprocessing
 import os
 import signal
@@ -18,13 +20,16 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
 import tlx
+import tlx.llvm.process
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
+from tlx.llvm.codegen import emit_objects
 from tlx.llvm.process import llvm
 from tlx.lower.options import Options
 
@@ -38,6 +43,9 @@ define void @f(ptr noalias %x, ptr noalias %z) {
   ret void
 }
 """
+
+
+suppress_interrupt = contextlib.suppress(KeyboardInterrupt)
 
 
 def ask(number: int) -> None:
@@ -238,23 +246,22 @@ def kills() -> None:
 
 
 def interrupts() -> None:
-    """An interrupt while LLVM, which is stopped, verifies in another thread; then a close while it does."""
+    """An interrupt while LLVM, which is stopped, verifies for another thread; then a close while it does."""
     ask(1)
     main = threading.main_thread()
     square = SQUARE + "".join(SQUARE.replace("@f", f"@f{n}") for n in range(200))
+    verifier = llvm_child()
+    stop(verifier)
 
     def interrupt() -> None:
-        while threading.active_count() < 3:
-            time.sleep(0.001)
-        stop(llvm_child())
+        wait_for_request(verifier)
         time.sleep(0.5)
         signal.pthread_kill(main.ident or 0, signal.SIGINT)
 
     watcher = threading.Thread(target=interrupt)
     watcher.start()
     try:
-        while watcher.is_alive():  # on a busy machine it misses threads that verify for a moment
-            tlx.compile(square, "generic")
+        tlx.compile(square, "generic")
     except KeyboardInterrupt:
         say("interrupted")
     watcher.join()
@@ -274,6 +281,76 @@ def interrupts() -> None:
     say("restarted", bool(llvm_children()))
     ask(4)
     say("right")
+
+
+def interrupts_anywhere() -> None:
+    """Up to three interrupts in a row, anywhere in requests; then a request that is not interrupted."""
+    left = interrupted = 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal left, interrupted
+        if left:
+            left -= 1
+            interrupted += 1
+            if not left:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+    def ask_until_interrupted(number: int, times: int) -> None:
+        if times:
+            with suppress_interrupt:
+                ask_until_interrupted(number, times - 1)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 5e-3), random.choice((2e-5, 1e-4, 1e-3)))
+        while left:
+            ask(number)
+
+    signal.signal(signal.SIGALRM, interrupt)
+    random = Random(1)
+    for number in range(0, 120, 2):
+        left = random.randint(1, 3)
+        ask_until_interrupted(number, left)
+        ask(number + 1)
+    time.sleep(0.2)  # processes that nobody uses end
+    say("interrupted", interrupted > 60, "processes", len(llvm_children()))
+
+
+def interrupted_forks() -> None:
+    """An interrupt at the end of a fork, where locks are released: later, other threads can start LLVM."""
+    os.register_at_fork(after_in_parent=_thread.interrupt_main)
+    importlib.reload(tlx.llvm.process)  # its handlers run after that one
+    with suppress_interrupt:
+        assert all_right([in_child(lambda: None)])
+    process = tlx.llvm.process.LLVMProcess()
+    say("right", in_threads(2, lambda _: process.start()))
+    process.close()
+
+
+def interrupted_parts() -> None:
+    """An interrupt while LLVM compiles the parts of a large module in several processes, one of which is stopped."""
+    line = "  %r{0} = load volatile i32, ptr %p\n"
+    body = "".join(map(line.format, range(30_000)))
+    kernels = [f"define internal void @tlx.k{n}(ptr %p) {{\n{body}  ret void\n}}\n" for n in range(3)]
+    calls = "".join(f"  call void @tlx.k{n}(ptr %p)\n" for n in range(3))
+    text = f"define void @f(ptr %p) {{\n{calls}  ret void\n}}\n" + "".join(kernels)
+    main = threading.main_thread()
+
+    def interrupt() -> None:
+        while not llvm_children():
+            time.sleep(0.001)
+        stop(llvm_children()[0])
+        time.sleep(0.5)
+        signal.pthread_kill(main.ident or 0, signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    try:
+        emit_objects(text, 1)
+    except KeyboardInterrupt:
+        say("interrupted")
+    watcher.join()
+    ask(1)
+    say("processes", len(llvm_children()))
 
 
 def strangers() -> None:

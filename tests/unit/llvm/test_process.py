@@ -59,6 +59,18 @@ def test_requests_after_an_interrupt_do_not_wait_for_verifying_threads() -> None
     assert printed("interrupts") == ["interrupted", "restarted False", "right"]
 
 
+def test_requests_after_interrupts_anywhere_get_their_own_answers() -> None:
+    assert printed("interrupts_anywhere")[-1] == "interrupted True processes 1"
+
+
+def test_an_interrupt_of_a_fork_leaves_no_lock() -> None:
+    assert printed("interrupted_forks")[-1] == "right True"
+
+
+def test_an_interrupt_ends_the_compilation_of_parts() -> None:
+    assert printed("interrupted_parts") == ["interrupted", "processes 1"]
+
+
 def test_an_answer_to_another_request_is_an_error() -> None:
     child, error, last = printed("strangers")
     assert (child, last) == ("child True", "right")

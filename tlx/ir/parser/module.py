@@ -37,8 +37,8 @@ def without_collection() -> Generator[None]:
     a lowering.
     """
     collects = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if collects:
