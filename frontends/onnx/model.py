@@ -102,7 +102,7 @@ class StoredTensor:
         if len(data) != count * dtype.itemsize:
             raise self._error(f"has {len(data)} bytes; shape {shape} of {dtype.name} needs {count * dtype.itemsize}")
         if dtype.kind == "b":
-            return np.frombuffer(data, np.uint8).reshape(shape) != 0
+            return np.frombuffer(data, np.uint8).astype(np.bool_).reshape(shape)
         return np.frombuffer(data, dtype).reshape(shape)
 
     def _typed(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:

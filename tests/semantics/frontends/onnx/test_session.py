@@ -282,6 +282,30 @@ def test_loops(rows: bool) -> None:
         np.testing.assert_allclose(result, other)
 
 
+def test_loops_with_a_constant_condition() -> None:
+    """A single boolean in bytes, as PyTorch writes it, is known: so is the number of rows."""
+    x, trips = np.array([1.5], np.float32), onnx.load_model_from_string(loop(rows=True))
+    trips.graph.node[0].input[1] = "true"
+    trips.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "true"))
+    results = InferenceSession(trips.SerializeToString()).run(None, {"x": x})
+    for result, other in zip(results, expected(loop(rows=True), {"x": x}), strict=True):
+        np.testing.assert_allclose(result, other)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("trips", [0, 3, 20])
+def test_loops_whose_rows_have_no_name(trips: int, known: bool) -> None:
+    """Nothing is stacked, so the number of iterations may depend on the inputs."""
+    changed = onnx.load_model_from_string(loop(rows=True))
+    changed.graph.node[0].output[1] = ""
+    del changed.graph.output[1], changed.graph.initializer[0]
+    changed.graph.input.append(helper.make_tensor_value_info("trips", onnx.TensorProto.INT64, []))
+    x, count = np.array([1.5], np.float32), np.array(trips)
+    session = InferenceSession(changed.SerializeToString(), constants={"trips": count} if known else None)
+    (result,) = session.run(None, {"x": x} if known else {"x": x, "trips": count})
+    np.testing.assert_allclose(result, x * 2**trips)
+
+
 def test_loops_read_other_results_in_memory() -> None:
     """What the body reads of the graph around it is not copied in each iteration."""
     values = [helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [4])]
