@@ -263,6 +263,8 @@ class Graph(LinearAlgebra):
 
     def _text(self, operation: str) -> str:
         """The function as TLX IR, without the allocation of its buffers."""
+        if self._unfinished:
+            self._fail(operation, f"an earlier {self._unfinished} failed and left the graph unfinished: build it again")
         if not self._outputs:
             self._fail(operation, "the graph has no output: call output(value) first")
         parameters = ", ".join(

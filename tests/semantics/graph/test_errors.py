@@ -112,6 +112,21 @@ def test_errors_name_the_operation_and_both_sides(message: str, wrong: Callable[
     assert Path(error.span.source.name).name == Path(__file__).name
 
 
+@pytest.mark.parametrize("operation", ["while_loop", "conditional", "switch"])
+def test_graphs_with_an_unfinished_operation_are_refused(operation: str) -> None:
+    graph = Graph()
+    x = graph.parameter("x", (2, 3))
+    wrong: dict[str, Callable[[], Any]] = {
+        "while_loop": lambda: graph.while_loop(lambda y: graph.sum(y) < 3, lambda y: y[:1], x),
+        "conditional": lambda: graph.conditional(graph.sum(x) > 0, lambda: x, lambda: x[0]),
+        "switch": lambda: graph.switch(graph.argmax(x[0]), [lambda: x, lambda: x @ x]),
+    }
+    error_of(wrong[operation])
+    graph.output(x + 1)
+    for use in (graph.text, graph.compile, lambda: graph.evaluate(np.ones((2, 3), np.float32))):
+        assert f"an earlier {operation} failed and left the graph unfinished" in error_of(use).message
+
+
 def test_values_of_two_graphs_do_not_mix() -> None:
     x, y = Graph().parameter("x", (2,)), Graph().parameter("y", (2,))
     assert "belongs to another graph" in error_of(lambda: x + y).message
