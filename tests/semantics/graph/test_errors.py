@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tlx import ArgumentError, TlxError
-from tlx.graph import Graph
+from tlx.graph import Graph, Value
 
 
 def error_of(wrong: Callable[[], Any]) -> TlxError:
@@ -116,10 +116,17 @@ def test_errors_name_the_operation_and_both_sides(message: str, wrong: Callable[
 def test_graphs_with_an_unfinished_operation_are_refused(operation: str) -> None:
     graph = Graph()
     x = graph.parameter("x", (2, 3))
+
+    def always(_: Value) -> bool:
+        return True
+
+    def shorter(y: Value) -> Value:
+        return y[:1]
+
     wrong: dict[str, Callable[[], Any]] = {
-        "while_loop": lambda: graph.while_loop(lambda y: graph.sum(y) < 3, lambda y: y[:1], x),
+        "while_loop": lambda: graph.while_loop(always, shorter, x),
         "conditional": lambda: graph.conditional(graph.sum(x) > 0, lambda: x, lambda: x[0]),
-        "switch": lambda: graph.switch(graph.argmax(x[0]), [lambda: x, lambda: x @ x]),
+        "switch": lambda: graph.switch(graph.iota((2,), 0)[1], [lambda: x, lambda: x @ x]),
     }
     error_of(wrong[operation])
     graph.output(x + 1)
