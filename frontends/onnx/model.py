@@ -353,7 +353,10 @@ def read_model(
     else:
         data = source
         if not isinstance(data, bytes):
-            path = Path(data)
+            try:
+                path = Path(data)
+            except TypeError:
+                raise UsageError(f"expected the path of a model, its bytes or its message, got {data!r}") from None
             name, folder = str(path), path.parent
             try:
                 data = path.read_bytes()

@@ -443,6 +443,22 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
         (lambda: FIXED.run(None, {"x": X[:1]}), "input 'x': expected shape (2, 4), got (1, 4)"),
         (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: "),
         (lambda: InferenceSession(two_layers(), shapes={"z": (1,)}), "shapes: there is no 'z'; there are x"),
+        (lambda: InferenceSession(two_layers(), shapes={"x": (-1, 4)}), "shapes: expected the extents of input 'x'"),
+        (
+            lambda: InferenceSession(two_layers(), shapes=cast("Any", {"x": (None, 4)})),
+            "such as (8, 16), got (None, 4)",
+        ),
+        (lambda: InferenceSession(two_layers(), shapes=cast("Any", {"x": 4})), "such as (8, 16), got 4"),
+        (lambda: InferenceSession(two_layers(), shapes=cast("Any", (2, 4))), "shapes: expected a dict by the names"),
+        (lambda: InferenceSession(two_layers(), constants=cast("Any", [X])), "constants: expected a dict by the names"),
+        (
+            lambda: InferenceSession(cast("Any", None)),
+            "expected the path of a model, its bytes or its message, got None",
+        ),
+        (
+            lambda: InferenceSession(two_layers(), constants={"x": X}, lazy=True).run(None, {"x": X}),
+            "inputs: 'x' has a value that calls do not pass; to change it, create the session with constants=",
+        ),
         (lambda: InferenceSession(two_layers(), precision="half"), "precision 'half' is not one of float32, bfloat16"),
         (lambda: InferenceSession(two_layers(), thread="openmp"), "unknown option 'thread'; did you mean 'threads'?"),
         (lambda: InferenceSession(two_layers(), target="avx3"), "unknown target 'avx3'"),
