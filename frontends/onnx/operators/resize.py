@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from tlx.frontends.onnx.model import Array, OnnxNode
-from tlx.frontends.onnx.operators.products import along_axis
+from tlx.frontends.onnx.operators.products import along_axis, product
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
 from tlx.intrinsics.numpy_types import is_float
@@ -185,6 +185,20 @@ def _cubic(distance: Array, a: float) -> Array:
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
     far = a * (((distance - 5) * distance + 8) * distance - 4)
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+
+
+@operator("AffineGrid")
+def affine_grid(t: Tensors, node: OnnxNode, matrices: Tensor, size: Tensor) -> Tensor:
+    """Positions for GridSample: those of the elements of a tensor, times `matrices`, `(N, D, D + 1)`."""
+    samples, _, *extents = t.integers(size, "size") or [0, 0]
+    rank = len(extents)
+    if rank not in (2, 3) or matrices.shape != (samples, rank, rank + 1):
+        t.fail(f"matrices {matrices.shape} do not fit size {[samples, '...', *extents]}")
+    ends = [1 if node.integer("align_corners", 0) and e > 1 else 1 - 1 / max(e, 1) for e in extents]
+    along = [np.linspace(-end, end, e) for end, e in zip(ends, extents, strict=True)]
+    last_first = np.meshgrid(*along, indexing="ij")[::-1]
+    positions = np.stack([*last_first, np.ones(extents)], axis=-1).reshape(-1, rank + 1).astype(matrices.dtype)
+    return t.reshape(product(t, positions, t.transpose(matrices, (0, 2, 1))), (samples, *extents, rank))
 
 
 @operator("GridSample")
