@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial, update_wrapper
 from importlib import import_module
 from threading import RLock
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -215,6 +216,10 @@ class JitFunction:
                 if key not in self._compiled:
                     self._compiled[key] = self._compile(arguments, named)
         return self._compiled[key](leaves, order)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """As a method, the function with its object as the first argument, which must be static."""
+        return self if instance is None else MethodType(self, instance)
 
     def lower(self, *arguments: Any, **named: Any) -> str:
         """The TLX IR for arguments of these shapes and types."""

@@ -58,13 +58,15 @@ class NumbaKernel(ABC):
     def __repr__(self) -> str:
         return f"<kernel {self.name}({', '.join(self.parameters)})>"
 
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         """Call the kernel.
 
         Raises:
             ArgumentError: An argument has the wrong type, or there are too few or too many.
             ShapeError: An array has another shape than the kernel takes.
         """
+        if named:
+            arguments = self._in_order(arguments, named, {})
         types = self._types_of((*arguments, *(() if out is None else (out,))))
         dispatcher = self._dispatcher(types[: len(arguments)], types[len(arguments) :])
         return dispatcher(*arguments) if out is None else dispatcher(*arguments, out)
@@ -115,10 +117,13 @@ class NumbaKernel(ABC):
 
     def _bound(self, args: Sequence[Any], kws: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The types of the arguments in order, and that of `out` if it is passed."""
+        return self._split(self._in_order(args, kws, {OUT: numba_types.none} if self._takes_out else {}))
+
+    def _in_order(self, args: Sequence[Any], kws: dict[str, Any], further: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments by position and by name, in order, those with a default last."""
         kinds = inspect.Parameter
-        names = [*self.parameters, *([OUT] if self._takes_out else [])]
-        empty = {OUT: numba_types.none} if self._takes_out else {}
-        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=empty.get(name, kinds.empty)) for name in names]
+        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in self.parameters]
+        parameters += [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=value) for name, value in further.items()]
         try:
             bound = inspect.Signature(parameters).bind(*args, **kws)
         except TypeError as error:
@@ -128,7 +133,7 @@ class NumbaKernel(ABC):
             )
             raise ArgumentError(f"{self.name} {takes}: {error}") from None
         bound.apply_defaults()
-        return self._split(bound.args)
+        return bound.args
 
     def _split(self, types: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         count = len(self.parameters)

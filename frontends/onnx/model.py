@@ -102,7 +102,7 @@ class StoredTensor:
         if len(data) != count * dtype.itemsize:
             raise self._error(f"has {len(data)} bytes; shape {shape} of {dtype.name} needs {count * dtype.itemsize}")
         if dtype.kind == "b":
-            return np.frombuffer(data, np.uint8).reshape(shape) != 0
+            return np.frombuffer(data, np.uint8).astype(np.bool_).reshape(shape)
         return np.frombuffer(data, dtype).reshape(shape)
 
     def _typed(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
@@ -353,7 +353,10 @@ def read_model(
     else:
         data = source
         if not isinstance(data, bytes):
-            path = Path(data)
+            try:
+                path = Path(data)
+            except TypeError:
+                raise UsageError(f"expected the path of a model, its bytes or its message, got {data!r}") from None
             name, folder = str(path), path.parent
             try:
                 data = path.read_bytes()

@@ -74,7 +74,6 @@ def defined_by_onnx() -> list[str]:
 
 
 _DEFINED: Final = (
-    "AffineGrid",
     "Attention",
     "BlackmanWindow",
     "CenterCropPad",

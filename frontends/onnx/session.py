@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
@@ -125,14 +126,17 @@ class InferenceSession:
             settings.setdefault("bf16_intermediates", "float")
         self._settings = {"target": target, **settings}
         graph = self._model.graph
+        for what, named in (("shapes", shapes), ("constants", constants)):
+            if named is not None and not isinstance(named, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ArgumentError(f"{what}: expected a dict by the names of inputs, got {type(named).__name__}")
         self._constants = {name: np.asarray(array) for name, array in (constants or {}).items()}
         self._inputs = [i for i in graph.inputs if i.name not in graph.tensors and i.name not in self._constants]
         self._check_names(self._constants, [i.name for i in graph.inputs], "constants")
         for argument in graph.inputs:
             if argument.name in self._constants:
                 self._check(argument, self._constants[argument.name])
-        given = {name: tuple(shape) for name, shape in (shapes or {}).items()}
-        self._check_names(given, [i.name for i in self._inputs], "shapes")
+        self._check_names(shapes or {}, [i.name for i in self._inputs], "shapes")
+        given = {name: _extents(name, shape) for name, shape in (shapes or {}).items()}
         self._shapes = {i.name: self._fixed(i, given.get(i.name)) for i in self._inputs}
         self._compiled: dict[tuple[Shape, ...], _CompiledModel] = {}
         self._lock = threading.Lock()
@@ -169,7 +173,7 @@ class InferenceSession:
         if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"inputs: expected a dict of arrays by name, got {type(inputs).__name__}")
         self._check_names(wanted, names, "outputs")
-        self._check_names(inputs, [i.name for i in self._inputs], "inputs")
+        self._check_inputs(inputs)
         missing = [i.name for i in self._inputs if i.name not in inputs]
         if missing:
             raise ArgumentError(f"no array for input '{missing[0]}'; the inputs are {self._described_inputs()}")
@@ -268,6 +272,14 @@ class InferenceSession:
             text = ", ".join("?" if e is None else str(e) for e in expected)
             raise ArgumentError(f"input '{argument.name}': expected shape ({text}), got {tuple(shape)}")
 
+    def _check_inputs(self, inputs: Mapping[str, Any]) -> None:
+        passed = [i.name for i in self._inputs]
+        for name in inputs:
+            if name not in passed and any(i.name == name for i in self._model.graph.inputs):
+                remedy = f"to change it, create the session with constants={{'{name}': ...}}"
+                raise ArgumentError(f"inputs: '{name}' has a value that calls do not pass; {remedy}")
+        self._check_names(inputs, passed, "inputs")
+
     def _check_names(self, names: Any, known: Sequence[str], what: str) -> None:
         for name in names:
             if name not in known:
@@ -292,6 +304,17 @@ class _CompiledModel:
             computed = list(cast("tuple[Array, ...]", made)) if isinstance(made, tuple) else [made]
         rest = iter(computed)
         return [next(rest) if known is None else known.copy() for known in self._translated.outputs]
+
+
+def _extents(name: str, shape: Any) -> Shape:
+    """A shape that the user gives for an input."""
+    try:
+        extents = tuple(map(index, shape))
+    except TypeError:
+        extents = (-1,)
+    if min(extents, default=0) < 0:
+        raise ArgumentError(f"shapes: expected the extents of input '{name}', such as (8, 16), got {shape!r}")
+    return extents
 
 
 def _described(argument: ValueInfo, shape: Shape | None) -> NodeArg:

@@ -112,6 +112,8 @@ class FunctionNamespace(LoadedCode, Namespace[F]):
             return self[self._entry]
         if not self._named and len(self._refused) == 1:
             raise next(iter(self._refused.values()))
+        if not self._named:
+            raise UsageError("the module defines no function")
         if len(self._named) != 1:
             raise UsageError(f"name the function to call: one of {listed_names(self._named)}")
         return next(iter(self._named.values()))

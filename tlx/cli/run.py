@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
@@ -131,7 +132,8 @@ def _load(path: str) -> Array:
     import numpy as np
 
     try:
-        array = np.load(path, allow_pickle=False)
+        with Path(path).open("rb") as stream:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
     except OSError as error:
         raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
     except (ValueError, EOFError) as error:
@@ -188,8 +190,10 @@ def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
     machine = Machine(raise_front_ends(module))
     if name is None:
         defined = [f.name for f in parse_fully(str(module)).functions]
+        if not defined:
+            raise UsageError("the module defines no function")
         if len(defined) != 1:
-            raise UsageError(f"name the function to call with --function: one of {', '.join(defined) or 'none'}")
+            raise UsageError(f"name the function to call with --function: one of {', '.join(defined)}")
         name = defined[0]
     return partial(machine.call, name)
 

@@ -168,7 +168,7 @@ class ControlFlowMethods(Composites):
         head = b.new_block("while")
         b.at_end(head)
         phis = [None if x is None else self._phi(x.type, [(x, before)]) for x in elements]
-        with self._new_region():
+        with self._unfinished_on_error("while_loop"), self._new_region():
             carried = [self._carried(x, phi, outer, after) for x, phi in zip(values, phis, strict=True)]
             test = self._test(condition, [c.value for c in carried])
             results = self._iteration(test, body, [c.value for c in carried])
@@ -439,16 +439,17 @@ class ControlFlowMethods(Composites):
         values = [self._value(operation, x) for x in operands]
         after, snapshot, blocks = self._here(), self._snapshot(), self._blocks()
         paths: list[_BranchEnd] = []
-        for k, (name, function) in enumerate(functions.items()):
-            otherwise: Block | None = None
-            if k < len(tests):
-                inside, otherwise = b.if_else_blocks(tests[k], ("then", "else"))
-                b.at_end(inside)
-            self._restore(snapshot)
-            results = self._results(operation, name, function(*values), paths[0].results if paths else None)
-            places = [None if x.buffer.is_overwritten else _place(x) for x in results]
-            paths.append(_BranchEnd(b.block, results, places, self._snapshot()))
-            b.at_end(otherwise or b.block)
+        with self._unfinished_on_error(operation):
+            for k, (name, function) in enumerate(functions.items()):
+                otherwise: Block | None = None
+                if k < len(tests):
+                    inside, otherwise = b.if_else_blocks(tests[k], ("then", "else"))
+                    b.at_end(inside)
+                self._restore(snapshot)
+                results = self._results(operation, name, function(*values), paths[0].results if paths else None)
+                places = [None if x.buffer.is_overwritten else _place(x) for x in results]
+                paths.append(_BranchEnd(b.block, results, places, self._snapshot()))
+                b.at_end(otherwise or b.block)
         join = b.new_block("joined")
         count = len(paths[0].results)
         in_place = [
@@ -491,6 +492,15 @@ class ControlFlowMethods(Composites):
                 memory.writes.append(after)
 
     # What is known ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _unfinished_on_error(self, operation: str) -> Generator[None]:
+        """Remember an operation that an error ends before its blocks are complete."""
+        try:
+            yield
+        except BaseException:
+            self._unfinished = self._unfinished or operation
+            raise
 
     @contextmanager
     def _new_region(self) -> Generator[None]:

@@ -80,6 +80,7 @@ class GraphBase:
         self._region = self._regions = 0
         self._memories: list[GraphMemory] = []
         self._functions: set[str] = set()  # functions of TLX that the module has
+        self._unfinished = ""  # an operation that failed after it had begun a loop or branches
         self._closed: set[str] = set()  # names of what ended bodies of loops and branches define
 
     # Arguments -------------------------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from tlx.api.arguments import ArgumentError, aligned_array
+from tlx.api.arguments import ArgumentError, aligned_array, array_address
 from tlx.api.call import PreparedFunction
 from tlx.api.device.arrays import OwnedArray
 from tlx.api.device.functions import DeviceFunction
@@ -92,8 +93,9 @@ class GraphFunction:
 
         Returns:
             A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
-            the array that was passed, or a new one if that could not be written. If any array that is passed is in
-            the memory of the device for which the graph is compiled, new arrays are, too.
+            the array that was passed, or a new one if that could not be written or shares memory with another
+            array. If any array that is passed is in the memory of the device for which the graph is compiled, new
+            arrays are, too.
 
         Raises:
             ArgumentError: There are too few or too many arrays, one has another shape or element type, or a stream or
@@ -108,6 +110,9 @@ class GraphFunction:
             return self._called_on_device(self.call, given, order)
         check_host_order(order)
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
+        donated = {i.name for i in passed if i.is_donated}
+        if donated and len(passed) > 1:
+            _separate(by_name, donated)
         results = [aligned_array(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
         if self.prepared is not None:
@@ -263,6 +268,8 @@ class Graph(LinearAlgebra):
 
     def _text(self, operation: str) -> str:
         """The function as TLX IR, without the allocation of its buffers."""
+        if self._unfinished:
+            self._fail(operation, f"an earlier {self._unfinished} failed and left the graph unfinished: build it again")
         if not self._outputs:
             self._fail(operation, "the graph has no output: call output(value) first")
         parameters = ", ".join(
@@ -363,5 +370,21 @@ def _checked(expected: Input, array: Any) -> Array:
             f"got {data.dtype.name} array of shape {listed(data.shape)}"
         )
         raise ArgumentError(message)
-    is_usable = data.flags.c_contiguous and (data.flags.writeable or not expected.is_donated)
+    flags = data.flags
+    is_usable = flags.c_contiguous and flags.aligned and (flags.writeable or not expected.is_donated)
     return data if is_usable else data.copy(order="C")
+
+
+def _separate(arrays: dict[str, Array], donated: AbstractSet[str]) -> None:
+    """Copy each donated array that shares memory with another one, which the function would overwrite."""
+    spans = sorted((array_address(array), array.nbytes, name) for name, array in arrays.items() if array.nbytes)
+    reach, last = 0, ""  # where the arrays so far end, and which of them ends there
+    for start, size, name in spans:
+        if start < reach and name in donated:
+            arrays[name] = arrays[name].copy()
+            continue
+        if start < reach and last in donated:
+            arrays[last] = arrays[last].copy()
+            reach = 0
+        if start + size > reach:
+            reach, last = start + size, name

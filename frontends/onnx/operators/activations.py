@@ -38,23 +38,24 @@ def prelu(t: Tensors, node: OnnxNode, x: Tensor, slope: Tensor) -> Tensor:
 @operator("Elu")
 def elu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x`, where it is negative `alpha (exp(x) - 1)`."""
-    return _exponential(t, x, node.number("alpha", 1.0), 1.0)
+    return exponential(t, x, node.number("alpha", 1.0), 1.0)
 
 
 @operator("Selu")
 def selu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`gamma x`, where it is negative `gamma alpha (exp(x) - 1)`."""
-    return t.multiply(_exponential(t, x, node.number("alpha", _SELU_ALPHA), 1.0), node.number("gamma", _SELU_GAMMA))
+    return t.multiply(exponential(t, x, node.number("alpha", _SELU_ALPHA), 1.0), node.number("gamma", _SELU_GAMMA))
 
 
 @operator("Celu")
 def celu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     """`x`, where it is negative `alpha (exp(x / alpha) - 1)`."""
     alpha = node.number("alpha", 1.0)
-    return _exponential(t, x, alpha, alpha)
+    return exponential(t, x, alpha, alpha)
 
 
-def _exponential(t: Tensors, x: Tensor, alpha: float, scale: float) -> Tensor:
+def exponential(t: Tensors, x: Tensor, alpha: float, scale: float) -> Tensor:
+    """`x`, where it is negative `alpha (exp(x / scale) - 1)`."""
     negative = t.multiply(t.subtract(t.unary("exp", t.divide(x, scale) if scale != 1 else x), 1), alpha)
     return t.where(t.compare("lt", x, 0), negative, x)
 

@@ -70,11 +70,12 @@ def loop(
     carried = len(state)
     if isinstance(start, np.ndarray) and (not start or (isinstance(trips, np.ndarray) and int(trips.flat[0]) <= 0)):
         return _none(translation, body, state)
+    stacks = any(node.outputs[carried:])
     if isinstance(trips, np.ndarray) and isinstance(start, np.ndarray):
         count = int(trips.reshape(-1)[0])
-        if count <= _UNROLLED or len(body.outputs) > 1 + carried:
-            return _counted(translation, body, count, state)
-    if len(body.outputs) > 1 + carried:
+        if count <= _UNROLLED or stacks:
+            return _counted(translation, body, count, state, stacks=stacks)
+    if stacks:
         translation.fail(_UNKNOWN_ROWS)
     return tuple(_while(translation, body, trips, start, state))
 
@@ -91,9 +92,9 @@ def _none(translation: ModelTranslation, body: GraphDefinition, state: Sequence[
 
 
 def _counted(
-    translation: ModelTranslation, body: GraphDefinition, count: int, state: Sequence[Tensor]
+    translation: ModelTranslation, body: GraphDefinition, count: int, state: Sequence[Tensor], *, stacks: bool
 ) -> tuple[Tensor, ...]:
-    """A loop with a known number of iterations."""
+    """A loop with a known number of iterations; `stacks` says whether its rows are wanted."""
     carried, captured = len(state), translation.captured(body)
 
     def step(number: Tensor, values: Sequence[Tensor], others: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -112,7 +113,7 @@ def _counted(
     for number in range(count):
         goes_on, *results = translation.subgraph(body, [np.asarray(number, np.int64), np.asarray(True), *current])
         if isinstance(goes_on, Value):
-            if written or len(results) > carried:
+            if written or stacks:
                 translation.fail(_UNKNOWN_ROWS)
             return tuple(_while(translation, body, np.asarray(count), np.asarray(True), state))
         current = results[:carried]
@@ -139,6 +140,7 @@ def _while(
         with translation.region():
             outer = dict(zip(captured, values[carried:], strict=True))
             after, *results = translation.subgraph(body, [number, goes_on, *values[:carried]], outer)
+            results = results[:carried]  # rows have no name outside
             for old, new in zip(values, results, strict=False):
                 if old.shape != new.shape:
                     shapes = f"{old.shape} to {new.shape}"

@@ -88,7 +88,10 @@ def _quantized(t: Tensors, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A tensor in 8 bits of its own range, which includes 0, with scale and zero point."""
     axes = range(len(x.shape))
     most, least = t.maximum(t.reduce("max", x, axes), 0), t.minimum(t.reduce("min", x, axes), 0)
-    scale = t.divide(t.subtract(most, least), 255)
+    range_ = t.subtract(most, least)
+    scale = t.where(
+        t.compare("eq", range_, 0), 1, t.divide(range_, 255)
+    )  # all zeros have the scale 1, as in onnxruntime
     zero = t.unary("round", t.minimum(t.maximum(t.divide(t.subtract(0, least), scale), 0), 255))
     return _saturated(t, t.unary("round", t.divide(x, scale)), zero, _UNSIGNED), scale, t.convert(zero, _UNSIGNED)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tlx.frontends.onnx.loops import fold
 from tlx.frontends.onnx.model import OnnxNode
+from tlx.frontends.onnx.operators.activations import exponential, softplus, softsign
 from tlx.frontends.onnx.operators.products import product
 from tlx.frontends.onnx.operators.quantization import quantized_product
 from tlx.frontends.onnx.table import operator
@@ -22,6 +23,15 @@ from tlx.frontends.onnx.tensors import Tensor, Tensors
 Activation = Callable[[Tensor], Tensor]
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _DEFAULTS: Final = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+_NUMBERS: Final[dict[str, tuple[float, float | None]]] = {
+    "hardsigmoid": (0.2, 0.5),
+    "leakyrelu": (0.01, None),
+    "thresholdedrelu": (1.0, None),
+    "elu": (1.0, None),
+    "affine": (1.0, 0.0),
+    "scaledtanh": (1.0, 1.0),
+}
+"""Alpha and beta of the activations that have them, if the node does not give them."""
 _DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
@@ -193,33 +203,44 @@ def _activations(t: Tensors, node: OnnxNode, direction: int, kind: str) -> list[
     """The functions of a direction, clipped."""
     names, default = node.get("activations"), _DEFAULTS[kind]
     count = len(default)
-    chosen = list(names)[direction * count : (direction + 1) * count] if names else default
     alphas, betas = list(node.numbers("activation_alpha") or []), list(node.numbers("activation_beta") or [])
-    functions = [_activation(t, node, str(name), alphas, betas) for name in chosen]
+    # The numbers are those of the functions of both directions, in order.
+    every = [_activation(t, node, str(name), alphas, betas) for name in names or default * (direction + 1)]
+    functions = every[direction * count : (direction + 1) * count]
     if len(functions) != count:
         raise node.error(f"needs {count} activations for each direction")
     clip = node.number("clip", 0.0)
     if not clip:
         return functions
-    return [lambda x, f=f: f(t.minimum(t.maximum(x, -clip), clip)) for f in functions]
+    # The cell's function, an LSTM's third one, is of what the others have made: it is not clipped.
+    return [f if k == 2 else lambda x, f=f: f(t.minimum(t.maximum(x, -clip), clip)) for k, f in enumerate(functions)]
 
 
 def _activation(t: Tensors, node: OnnxNode, name: str, alphas: list[float], betas: list[float]) -> Activation:
     """A function by its name; some take the next numbers."""
-    simple = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
     folded = name.lower()
-    if folded in simple:
-        return lambda x: t.unary(simple[folded], x)
+    if folded in ("sigmoid", "tanh", "relu"):
+        return lambda x: t.unary(folded, x)
+    if folded in ("softplus", "softsign"):
+        function = softplus if folded == "softplus" else softsign
+        return lambda x: function(t, node, x)
+    if folded not in _NUMBERS:
+        supported = "Sigmoid, Tanh, Relu, Softplus, Softsign, HardSigmoid, LeakyRelu, ThresholdedRelu, Elu, Affine"
+        raise node.error(f"activation {name!r} is not supported: {supported} and ScaledTanh are")
+    first, second = _NUMBERS[folded]
+    alpha = alphas.pop(0) if alphas else first
+    beta = 0.0 if second is None else betas.pop(0) if betas else second
     if folded == "hardsigmoid":
-        alpha, beta = alphas.pop(0) if alphas else 0.2, betas.pop(0) if betas else 0.5
         return lambda x: t.minimum(t.maximum(t.add(t.multiply(x, alpha), beta), 0), 1)
     if folded == "leakyrelu":
-        slope = alphas.pop(0) if alphas else 0.01
-        return lambda x: t.where(t.compare("lt", x, 0), t.multiply(x, slope), x)
+        return lambda x: t.where(t.compare("lt", x, 0), t.multiply(x, alpha), x)
+    if folded == "thresholdedrelu":
+        return lambda x: t.where(t.compare("gt", x, alpha), x, 0)
+    if folded == "elu":
+        return lambda x: exponential(t, x, alpha, 1.0)
     if folded == "affine":
-        factor, offset = alphas.pop(0) if alphas else 1.0, betas.pop(0) if betas else 0.0
-        return lambda x: t.add(t.multiply(x, factor), offset)
-    raise node.error(f"activation {name!r} is not supported: Sigmoid, Tanh, Relu, HardSigmoid, LeakyRelu, Affine are")
+        return lambda x: t.add(t.multiply(x, alpha), beta)
+    return lambda x: t.multiply(t.unary("tanh", t.multiply(x, beta)), alpha)
 
 
 def _direction(
@@ -270,8 +291,8 @@ def _lstm(t: Tensors, cell: _Cell, x: Tensor, state: list[Tensor]) -> list[Tenso
     if cell.peepholes is not None:
         p = [t.part(cell.peepholes, 0, k * size, (k + 1) * size) for k in range(3)]
         i, f = t.add(i, t.multiply(p[0], memory)), t.add(f, t.multiply(p[2], memory))
-    forget = first(f)
-    entry = first(i) if not cell.node.integer("input_forget", 0) else t.subtract(1, forget)
+    entry = first(i)
+    forget = first(f) if not cell.node.integer("input_forget", 0) else t.subtract(1, entry)
     memory = t.add(t.multiply(forget, memory), t.multiply(entry, second(c)))
     if cell.peepholes is not None:
         o = t.add(o, t.multiply(t.part(cell.peepholes, 0, size, 2 * size), memory))

@@ -113,7 +113,8 @@ def top_k(t: Tensors, node: OnnxNode, x: Tensor, k: Tensor | None = None) -> tup
     shape = tuple(count if d == axis else e for d, e in enumerate(x.shape))
     if not math.prod(shape):
         return np.empty(shape, x.dtype), np.empty(shape, np.int64)
-    value, largest = t.value(x), bool(node.integer("largest", 1))
+    # Equal elements keep their order, but the total order has -0 before +0: the sum with 0 is +0 for both.
+    value, largest = t.value(t.add(x, 0) if is_float(x.dtype) else x), bool(node.integer("largest", 1))
     places = t.graph.iota(value.shape, axis)
     made = [t.part(v, axis, 0, count) for v in t.graph.sort(value, places, axis=axis, descending=largest)]
     return made[0], t.convert(made[1], np.int64)

@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 
 from tlx.frontends.onnx.model import Array, OnnxNode
-from tlx.frontends.onnx.operators.products import along_axis
+from tlx.frontends.onnx.operators.products import along_axis, product
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
+from tlx.intrinsics.numpy_types import is_float
 
 _ROUNDED: Final[dict[str, Callable[[Array], Array]]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
@@ -64,6 +65,10 @@ def resize(
             shape[d] = e
         return np.empty(shape, x.dtype)
     mode = node.text("mode", "nearest")
+    # Integers are interpolated in float, and truncated at the end, as in onnxruntime.
+    dtype = x.dtype
+    if mode != "nearest" and not is_float(dtype):
+        x = t.convert(x, np.float32)
     repeats = [1] * rank
     for k, d in enumerate(axes):
         region = (0.0, 1.0) if regions is None else (float(regions[0][k]), float(regions[1][k]))
@@ -88,7 +93,7 @@ def resize(
                 x = t.where(outside.reshape([-1 if i == d else 1 for i in range(rank)]), number, x)
         else:
             t.fail(f"mode {mode!r} is not one of nearest, linear, cubic")
-    return _repeated(t, x, repeats)
+    return t.convert(_repeated(t, x, repeats), dtype)
 
 
 def _by_sizes(node: OnnxNode, extents: list[int], sizes: list[int]) -> tuple[list[int], list[float]]:
@@ -104,23 +109,25 @@ def _by_sizes(node: OnnxNode, extents: list[int], sizes: list[int]) -> tuple[lis
 def _places(node: OnnxNode, extent: int, size: int, scale: float, region: tuple[float, float]) -> Array:
     """The position in the operand of each position of the result."""
     mode = node.text("coordinate_transformation_mode", "asymmetric" if node.opset < 11 else "half_pixel")
-    x = np.arange(size, dtype=np.float64)
+    # Which element is nearest to a position between two depends on its rounding: onnxruntime computes it in float.
+    number = np.float32 if node.text("mode", "nearest") == "nearest" else np.float64
+    x, ratio = np.arange(size, dtype=number), number(scale)
     if mode == "asymmetric":
-        return x / scale
+        return x / ratio
     if mode == "align_corners":
-        return x * (extent - 1) / (size - 1) if size > 1 else x
+        return x * number(extent - 1) / number(size - 1) if size > 1 else x
     if mode == "tf_crop_and_resize":
-        start, end = region
+        start, end, last = *map(number, region), number(extent - 1)
         if size == 1:
-            return np.array([0.5 * (start + end) * (extent - 1)])
-        return start * (extent - 1) + x * (end - start) * (extent - 1) / (size - 1)
-    half = (x + 0.5) / scale - 0.5
+            return np.array([number(0.5) * (start + end) * last])
+        return start * last + x * (end - start) * last / number(size - 1)
+    half = (x + number(0.5)) / ratio - number(0.5)
     if mode == "half_pixel":
         return half
     if mode == "half_pixel_symmetric":
-        return extent / 2 * (1 - size / (extent * scale)) + half
+        return number(extent / 2) * (1 - number(size) / (ratio * number(extent))) + half
     if mode == "pytorch_half_pixel":
-        return half if size > 1 else np.zeros(1)
+        return half if size > 1 else np.zeros(1, number)
     raise node.error(f"coordinate_transformation_mode {mode!r} is not supported")
 
 
@@ -178,6 +185,20 @@ def _cubic(distance: Array, a: float) -> Array:
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
     far = a * (((distance - 5) * distance + 8) * distance - 4)
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+
+
+@operator("AffineGrid")
+def affine_grid(t: Tensors, node: OnnxNode, matrices: Tensor, size: Tensor) -> Tensor:
+    """Positions for GridSample: those of the elements of a tensor, times `matrices`, `(N, D, D + 1)`."""
+    samples, _, *extents = t.integers(size, "size") or [0, 0]
+    rank = len(extents)
+    if rank not in (2, 3) or matrices.shape != (samples, rank, rank + 1):
+        t.fail(f"matrices {matrices.shape} do not fit size {[samples, '...', *extents]}")
+    ends = [1 if node.integer("align_corners", 0) and e > 1 else 1 - 1 / max(e, 1) for e in extents]
+    along = [np.linspace(-end, end, e) for end, e in zip(ends, extents, strict=True)]
+    last_first = np.meshgrid(*along, indexing="ij")[::-1]
+    positions = np.stack([*last_first, np.ones(extents)], axis=-1).reshape(-1, rank + 1).astype(matrices.dtype)
+    return t.reshape(product(t, positions, t.transpose(matrices, (0, 2, 1))), (samples, *extents, rank))
 
 
 @operator("GridSample")

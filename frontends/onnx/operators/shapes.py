@@ -219,12 +219,11 @@ def pad(
         return t.pad(x, low, high, node.number("value", 0.0) if number is None else t.scalar(number, "constant_value"))
     t.checked([a + e + b for a, e, b in zip(low, x.shape, high, strict=True)])
     for d in range(rank):
-        if low[d] or high[d]:
-            x = (
-                t.take(x, _border(t, mode, x.shape[d], low[d], high[d]), d)
-                if max(low[d], high[d]) > 0
-                else t.part(x, d, -low[d], x.shape[d] + high[d])
-            )
+        # Negative numbers crop first: the border has elements of what is left.
+        if min(low[d], high[d]) < 0:
+            x = t.part(x, d, max(0, -low[d]), x.shape[d] + min(0, high[d]))
+        if max(low[d], high[d]) > 0:
+            x = t.take(x, _border(t, mode, x.shape[d], max(0, low[d]), max(0, high[d])), d)
     return x
 
 

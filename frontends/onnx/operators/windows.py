@@ -132,7 +132,8 @@ def _cropped(
         return borders(node, extents, extents, strides)
     totals = [w - s for w, s in zip(whole, shape[-len(whole) :], strict=True)]
     upper = automatic == "SAME_UPPER"
-    return [(n // 2, n - n // 2) if upper else (n - n // 2, n // 2) for n in totals]
+    halves = [max(0, n // 2 if upper else n - n // 2) for n in totals]
+    return [(half, n - half) for half, n in zip(halves, totals, strict=True)]  # a larger result has zeros at the end
 
 
 def _windows(node: OnnxNode, x: Tensor) -> tuple[list[int], list[int], list[int], list[tuple[int, int]]]:

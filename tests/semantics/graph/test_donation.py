@@ -48,6 +48,43 @@ def test_results_take_the_memory_of_parameters(name: str) -> None:
             np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [((0, 4), (0, 4), (8, 12)), ((0, 4), (2, 6), (8, 12)), ((4, 8), (0, 4), (2, 6)), ((0, 4), (3, 7), (6, 10)),
+     ((0, 4), (4, 8), (0, 4)), ((2, 6), (2, 6), (2, 6)), ((3, 7), (0, 4), (6, 10))],
+)  # fmt: skip
+def test_arrays_that_share_memory_are_copied(
+    first: tuple[int, int], second: tuple[int, int], third: tuple[int, int]
+) -> None:
+    """Two donated ones, and one that is only read."""
+    graph = Graph("f")
+    x, y, z = (graph.parameter(name, (4,), donated=name != "z") for name in "xyz")
+    graph.output(x + z, into=x)
+    graph.output(y * 2 + graph.reverse(z, [0]), into=y)
+    graph.output(graph.dynamic_update_slice(graph.concatenate([z, x], 0), z[:1], [4]))
+    apart = [np.arange(a, b, dtype="f4") for a, b in (first, second, third)]
+    expected = [np.array(r) for r in graph.evaluate(*apart)]
+    for run in (graph.evaluate, graph.compile()):
+        memory = np.arange(12, dtype="f4")
+        results = run(*(memory[a:b] for a, b in (first, second, third)))
+        for result, other in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, other)
+
+
+def test_arrays_that_do_not_share_memory_are_overwritten() -> None:
+    graph = Graph("f")
+    parameters = [graph.parameter(name, (4,), donated=name != "z") for name in "xyz"]
+    for parameter in parameters[:2]:
+        graph.output(parameter + parameters[2], into=parameter)
+    memory = np.arange(12, dtype="f4")
+    function = graph.compile()
+    for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)):
+        x, y, z = (memory[4 * k : 4 * k + 4] for k in order)
+        results = function(x, y, z)
+        assert results[0] is x
+        assert results[1] is y
+
+
 def test_arrays_that_cannot_be_written_are_copied() -> None:
     graph = Graph("f")
     x = graph.parameter("x", (4,), donated=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tlx import ArgumentError, TlxError
-from tlx.graph import Graph
+from tlx.graph import Graph, Value
 
 
 def error_of(wrong: Callable[[], Any]) -> TlxError:
@@ -110,6 +110,28 @@ def test_errors_name_the_operation_and_both_sides(message: str, wrong: Callable[
     assert error.message.startswith(f"tlx.graph: {message}")
     assert error.span is not None
     assert Path(error.span.source.name).name == Path(__file__).name
+
+
+@pytest.mark.parametrize("operation", ["while_loop", "conditional", "switch"])
+def test_graphs_with_an_unfinished_operation_are_refused(operation: str) -> None:
+    graph = Graph()
+    x = graph.parameter("x", (2, 3))
+
+    def always(_: Value) -> bool:
+        return True
+
+    def shorter(y: Value) -> Value:
+        return y[:1]
+
+    wrong: dict[str, Callable[[], Any]] = {
+        "while_loop": lambda: graph.while_loop(always, shorter, x),
+        "conditional": lambda: graph.conditional(graph.sum(x) > 0, lambda: x, lambda: x[0]),
+        "switch": lambda: graph.switch(graph.iota((2,), 0)[1], [lambda: x, lambda: x @ x]),
+    }
+    error_of(wrong[operation])
+    graph.output(x + 1)
+    for use in (graph.text, graph.compile, lambda: graph.evaluate(np.ones((2, 3), np.float32))):
+        assert f"an earlier {operation} failed and left the graph unfinished" in error_of(use).message
 
 
 def test_values_of_two_graphs_do_not_mix() -> None:

@@ -282,6 +282,30 @@ def test_loops(rows: bool) -> None:
         np.testing.assert_allclose(result, other)
 
 
+def test_loops_with_a_constant_condition() -> None:
+    """A single boolean in bytes, as PyTorch writes it, is known: so is the number of rows."""
+    x, trips = np.array([1.5], np.float32), onnx.load_model_from_string(loop(rows=True))
+    trips.graph.node[0].input[1] = "true"
+    trips.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "true"))
+    results = InferenceSession(trips.SerializeToString()).run(None, {"x": x})
+    for result, other in zip(results, expected(loop(rows=True), {"x": x}), strict=True):
+        np.testing.assert_allclose(result, other)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("trips", [0, 3, 20])
+def test_loops_whose_rows_have_no_name(trips: int, known: bool) -> None:
+    """Nothing is stacked, so the number of iterations may depend on the inputs."""
+    changed = onnx.load_model_from_string(loop(rows=True))
+    changed.graph.node[0].output[1] = ""
+    del changed.graph.output[1], changed.graph.initializer[0]
+    changed.graph.input.append(helper.make_tensor_value_info("trips", onnx.TensorProto.INT64, []))
+    x, count = np.array([1.5], np.float32), np.array(trips)
+    session = InferenceSession(changed.SerializeToString(), constants={"trips": count} if known else None)
+    (result,) = session.run(None, {"x": x} if known else {"x": x, "trips": count})
+    np.testing.assert_allclose(result, x * 2**trips)
+
+
 def test_loops_read_other_results_in_memory() -> None:
     """What the body reads of the graph around it is not copied in each iteration."""
     values = [helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [4])]
@@ -419,6 +443,22 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
         (lambda: FIXED.run(None, {"x": X[:1]}), "input 'x': expected shape (2, 4), got (1, 4)"),
         (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: "),
         (lambda: InferenceSession(two_layers(), shapes={"z": (1,)}), "shapes: there is no 'z'; there are x"),
+        (lambda: InferenceSession(two_layers(), shapes={"x": (-1, 4)}), "shapes: expected the extents of input 'x'"),
+        (
+            lambda: InferenceSession(two_layers(), shapes=cast("Any", {"x": (None, 4)})),
+            "such as (8, 16), got (None, 4)",
+        ),
+        (lambda: InferenceSession(two_layers(), shapes=cast("Any", {"x": 4})), "such as (8, 16), got 4"),
+        (lambda: InferenceSession(two_layers(), shapes=cast("Any", (2, 4))), "shapes: expected a dict by the names"),
+        (lambda: InferenceSession(two_layers(), constants=cast("Any", [X])), "constants: expected a dict by the names"),
+        (
+            lambda: InferenceSession(cast("Any", None)),
+            "expected the path of a model, its bytes or its message, got None",
+        ),
+        (
+            lambda: InferenceSession(two_layers(), constants={"x": X}, lazy=True).run(None, {"x": X}),
+            "inputs: 'x' has a value that calls do not pass; to change it, create the session with constants=",
+        ),
         (lambda: InferenceSession(two_layers(), precision="half"), "precision 'half' is not one of float32, bfloat16"),
         (lambda: InferenceSession(two_layers(), thread="openmp"), "unknown option 'thread'; did you mean 'threads'?"),
         (lambda: InferenceSession(two_layers(), target="avx3"), "unknown target 'avx3'"),

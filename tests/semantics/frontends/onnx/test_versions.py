@@ -26,6 +26,8 @@ X = {"x": floats(2, 3, 4)}
 IMAGE = {"x": floats(1, 4, 9, 8)}
 W = floats(6, 4, 3, 3)
 SEQUENCE = {"x": floats(9, 2, 5)}
+LSTM = {"w": floats(2, 12, 5), "r": floats(2, 12, 3), "b": floats(2, 24), "l": np.array([9, 4], np.int32),
+        "h0": floats(2, 2, 3), "c0": floats(2, 2, 3)}  # fmt: skip
 
 CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, Any]]] = {
     "softmax of a matrix": ("Softmax", X, 11, {}, {"axis": 1}),
@@ -116,6 +118,32 @@ CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, A
     "determinant of a constant": ("Det", {"x": floats(1, 1)}, 11, {}, {}),
     "diagonals": ("Einsum", {"x": floats(4, 3, 4), "z": floats(3, 3)}, 12, {}, {"equation": "iji,jj->ij"}),
     "trace": ("Einsum", {"x": floats(4, 4)}, 12, {}, {"equation": "ii"}),
+    "resize of bytes": ("Resize", {"x": RNG.integers(0, 255, (1, 1, 5, 4), np.uint8)}, 13, {
+        "r": floats(0), "scales": np.array([1, 1, 2, 4], np.float32)}, {"mode": "linear"}),
+    "resize of negative integers": ("Resize", {"x": RNG.integers(-99, 99, (1, 1, 5, 4), np.int32)}, 13, {
+        "r": floats(0), "scales": np.array([1, 1, 2, 4], np.float32)}, {"mode": "linear"}),
+    "nearest, positions between two elements": ("Resize", {"x": floats(1, 1, 5, 7)}, 13, {
+        "r": floats(0), "scales": np.array([1, 1, 0.6, 1.7], np.float32)}, {"nearest_mode": "floor"}),
+    "border of what is left": ("Pad", X, 19, {"pads": integers(0, -1, 1, 0, 0, -2)}, {"mode": "wrap"}),
+    "transposed, larger than its windows": ("ConvTranspose", IMAGE, 13, {"w": floats(4, 2, 2, 2)}, {
+        "strides": [2, 3], "output_shape": [19, 25]}),
+    "lstm, clipped": ("LSTM", SEQUENCE, 14, {**LSTM, "p": floats(2, 9)}, {
+        "hidden_size": 3, "direction": "bidirectional", "clip": 0.4}),
+    "lstm, coupled gates": ("LSTM", SEQUENCE, 14, LSTM, {
+        "hidden_size": 3, "direction": "bidirectional", "input_forget": 1}),
+    "lstm, other functions": ("LSTM", SEQUENCE, 14, LSTM, {
+        "hidden_size": 3, "direction": "bidirectional", "activation_alpha": [0.3, 1.2, 0.7, 0.4, 0.9],
+        "activation_beta": [0.4, 0.8, 0.6, 0.2],
+        "activations": ["HardSigmoid", "ScaledTanh", "Softsign", "HardSigmoid", "Elu", "Affine"]}),
+    "rnn, other functions": ("RNN", SEQUENCE, 14, {"w": floats(2, 3, 5), "r": floats(2, 3, 3) / 4}, {
+        "hidden_size": 3, "direction": "bidirectional", "activation_alpha": [0.2],
+        "activations": ["Softplus", "ThresholdedRelu"]}),
+    "top k of zeros": ("TopK", {"x": np.array([0, -0.0, 1, -0.0, 0, -1], np.float32)}, 11, {"k": integers(5)}, {}),
+    "top k of zeros, ascending": ("TopK", {"x": np.array([0, -0.0, 1, -0.0, 0, -1], np.float32)}, 11, {
+        "k": integers(5)}, {"largest": 0}),
+    "affine grid of a sample": ("AffineGrid", {"x": floats(1, 2, 3)}, 20, {"s": integers(1, 2, 3, 4)}, {}),
+    "affine grids": ("AffineGrid", {"x": floats(2, 3, 4)}, 20, {"s": integers(2, 1, 2, 3, 4)}, {"align_corners": 1}),
+    "quantize zeros": ("DynamicQuantizeLinear", {"x": np.zeros((2, 3), np.float32)}, 11, {}, {}),
 }  # fmt: skip
 
 
@@ -128,6 +156,7 @@ def test_operator(name: str) -> None:
         "LSTM": ("y", "h", "c"),
         "GRU": ("y", "h"),
         "RNN": ("y", "h"),
+        "DynamicQuantizeLinear": ("y", "s", "z"),
     }.get(operator, ("y",))
     data = model(operator, inputs, opset, constants, outputs, **attributes)
     results = InferenceSession(data).run(None, inputs)

@@ -150,6 +150,45 @@ def test_donated_arguments_from_the_end() -> None:
     assert tlx.jax.jit(subtract, donate_argnums=-1)(np.ones(4, "f4"), p) is p
 
 
+def test_donated_arguments_that_share_memory() -> None:
+    """As when Adam's moments begin with one array of zeros."""
+
+    def moments(m: Any, v: Any, g: Any) -> Any:
+        return m + g, v + g * g
+
+    step = tlx.jax.jit(moments, donate_argnums=(0, 1))
+    zeros, g = np.zeros(4, "f4"), np.full(4, 3, "f4")
+    m, v = step(zeros, zeros, g)
+    assert m.tolist() == [3] * 4
+    assert v.tolist() == [9] * 4
+    assert [x.tolist() for x in step(g, v, g)] == [[6] * 4, [18] * 4]
+
+
+class Scaled:
+    """A class whose methods are compiled for each object."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @partial(tlx.jax.jit, static_argnums=0)
+    def apply(self, x: Any, *, shift: float = 0) -> Any:
+        return x * self.factor + shift
+
+
+def test_methods() -> None:
+    twice, thrice = Scaled(2), Scaled(3)
+    for _ in range(2):
+        assert twice.apply(X[0]).tolist() == [0, 2, 4]
+        assert thrice.apply(X[0], shift=1).tolist() == [1, 4, 7]
+    assert Scaled.apply(twice, X[0]).tolist() == [0, 2, 4]
+
+
+def test_arrays_that_are_not_aligned() -> None:
+    x = np.ndarray((3,), "f4", bytearray(13), 1)
+    x[:] = X[0]
+    assert tlx.jax.jit(double)(x).tolist() == [0, 2, 4]
+
+
 def test_a_compiled_function_in_another() -> None:
     @tlx.jax.jit
     def inner(x: Any) -> Any:

@@ -48,6 +48,15 @@ def test_python_calls_it() -> None:
     close(layer(X, W, B), EXPECTED)
 
 
+def test_arguments_by_name() -> None:
+    close(layer(b=B, x=X, w=W), EXPECTED)
+    out = np.empty_like(EXPECTED)
+    assert layer(X, b=B, w=W, out=out) is out
+    close(out, EXPECTED)
+    with pytest.raises(tlx.ArgumentError, match=r"layer_of takes 3 arguments \(x, w, b\) and out: .*'bias'"):
+        layer(X, W, B, bias=B)
+
+
 def test_nopython_code_calls_it() -> None:
     result = call(X, W, B)
     assert result.dtype == np.float32
