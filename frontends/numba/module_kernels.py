@@ -144,7 +144,9 @@ def _entry(module: Module, name: str | None) -> tuple[Prototype, Function]:
     """
     whole = parse_fully(str(module), module.source.name)
     defined = prototypes(whole)
-    listed = ", ".join(f"@{known}" for known in defined) or "nothing"
+    if not defined:
+        raise UsageError("tlx.numba: the module defines no function", name=module.source.name)
+    listed = ", ".join(f"@{known}" for known in defined)
     if name is None and len(defined) != 1:
         raise UsageError(f"tlx.numba: name the function with entry=: one of {listed}", name=module.source.name)
     chosen = next(iter(defined)) if name is None else name

@@ -145,6 +145,7 @@ def test_modules_with_equal_names() -> None:
     [
         ("nothing.ll", None, "could not open input file 'nothing.ll': No such file"),
         (PRODUCT + SCALE, None, "name the function with entry=: one of @product, @scale"),
+        ("declare void @f()\n", None, "the module defines no function$"),
         (PRODUCT, "scale", "defines no function @scale; it defines @product"),
         ("define void @f(half %x) {\n  ret void\n}\n", None, r"(?s)<string>:1:1: error: .*@f passes half by value"),
         ("define void @f(ptr byval(i64) %x) {\n  ret void\n}\n", None, "byval"),
