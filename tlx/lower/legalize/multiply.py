@@ -27,6 +27,7 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value, const_vector
+from tlx.lower.cost import needed_registers
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.memory import load_part
 from tlx.lower.legalize.registers import (
@@ -397,9 +398,12 @@ def _by_fma(
         and _holds_right(target.registers, acc, k)
     ):
         return _by_rows(b, acc, scalar, vector, accumulate, k)
+    is_full = needed_registers(acc.rows, acc.row_registers) >= target.registers
+    keeps_order = target.core.limits.k_loop.keeps_order and is_full
     for at in range(k):
         row_of_b = partial(vector, at=at)
-        acc = _step(b, acc, partial(scalar, at=at), row_of_b, accumulate, holds_left=by_lane)
+        left_column = partial(scalar, at=at)
+        acc = _step(b, acc, left_column, row_of_b, accumulate, holds_left=by_lane, keeps_order=keeps_order)
     return acc
 
 
@@ -448,8 +452,19 @@ def _step(
     accumulate: Callable[[Value, Value, Value], Value],
     *,
     holds_left: bool = False,
+    keeps_order: bool = False,
 ) -> Registers:
-    """One position (or group) of K for all registers of the tile; `holds_left`: the left operand is in registers."""
+    """One position (or group) of K for all registers of the tile.
+
+    Args:
+        b: Where to emit.
+        acc: The sums.
+        scalar: The left operand of a row.
+        vector: A register of the right operand.
+        accumulate: Emits a product of a sum and both operands.
+        holds_left: Whether the left operand is in registers.
+        keeps_order: Whether LLVM must not load operands of a streamed row or column during the products of another one.
+    """
     rows, vectors = acc.rows, acc.row_registers
     regs = [list(row) for row in acc.regs]
     splats: dict[int, dict[int, Value]] = {}
@@ -460,16 +475,25 @@ def _step(
             scalars[row] = scalar(row)
         return _splat_for(b, acc.regs[row][index], scalars[row], splats.setdefault(row, {}))
 
+    def keep_order() -> None:
+        if keeps_order:
+            b.scheduling_barrier()
+
+    keep_order()
     if holds_left or rows <= vectors:
         for row in range(rows):
             left(row, 0)
         for index in range(vectors):
+            if index > 0:
+                keep_order()
             y = vector(index)
             for row in range(rows):
                 regs[row][index] = accumulate(regs[row][index], left(row, index), y)
     else:
         ys = [vector(index) for index in range(vectors)]
         for row in range(rows):
+            if row > 0:
+                keep_order()
             for index in range(vectors):
                 regs[row][index] = accumulate(regs[row][index], left(row, index), ys[index])
     return Registers(acc.element, acc.rows, acc.cols, acc.lanes, tuple(tuple(r) for r in regs))

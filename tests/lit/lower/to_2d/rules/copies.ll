@@ -77,3 +77,21 @@ define void @zeros(ptr %c) {
   call void @llvm.tensor.store(ptr %c, token %x, <4 x i32> <i32 0, i32 0, i32 0, i32 1024>)
   ret void
 }
+
+; No dimension is contiguous on both sides: of the long ones, columns of the image have the nearest neighbours.
+; CHECK-LABEL: define void @every_second_pixel(ptr noalias %a, ptr noalias %c) {
+; CHECK:         %i.offset = mul i64 %i, 320
+; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 960
+; CHECK:         %i.offset.2 = mul i64 %i.1, 32000
+; CHECK:         %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %from, <2 x i32> <i32 80, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %column, <2 x i32> <i32 0, i32 12>)
+; CHECK-NEXT:    %i.next = add i64 %i.1, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 3
+; CHECK:         %t.2 = icmp slt i64 %i.next.1, 100
+define void @every_second_pixel(ptr noalias %a, ptr noalias %c) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <4 x i32> <i32 3, i32 100, i32 80, i32 1>, <4 x i32> <i32 2, i32 0, i32 1, i32 3>, <4 x i32> zeroinitializer, <4 x i32> <i32 0, i32 100, i32 160, i32 2>)
+  %v = call <24000 x float> @llvm.tensor.transpose(token %x, <4 x i32> <i32 0, i32 1, i32 2, i32 3>)
+  %t = call token @llvm.tensor.typeinfo(<24000 x float> %v, <4 x i32> <i32 100, i32 80, i32 3, i32 1>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <4 x i32> <i32 0, i32 80, i32 12, i32 1>)
+  ret void
+}
