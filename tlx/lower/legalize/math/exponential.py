@@ -255,15 +255,14 @@ def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, e
     """2^exponent for results of 16 bits, on targets with instructions for it.
 
     Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal. If results
-    below the normal numbers may be zero, they are 2^-infinity.
+    below the normal numbers may be zero, they are zeros that an instruction with a mask does not compute.
     """
     flushes, least = lanes.accuracy.no_subnormals, 1.0 - lanes.bias
     t = exponent if flushes else lanes.at_least(exponent, least - lanes.fraction - 2)
     r = float_instructions.fraction(lanes.b, t)
     n, fraction = lanes.sub(t, r), horner(lanes, r, (1.0, *SHORT_2))
     if flushes:
-        n = lanes.choose(lanes.compare("olt", t, least), -math.inf, n)
-        return float_instructions.scale(lanes.b, fraction, n)
+        return lanes.choose(lanes.compare("olt", t, least), 0.0, float_instructions.scale(lanes.b, fraction, n))
     return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, n))
 
 
