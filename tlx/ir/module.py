@@ -183,7 +183,7 @@ _NONTEMPORAL: Final = ", !nontemporal "
 NO_SUBNORMALS: Final = ", !tlx.no_subnormals !{}"
 """Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
 NORMAL: Final = ", !tlx.normal !{}"
-"""Marks an exponential function whose argument is such that the result is a normal number; others have any result."""
+"""Marks an `exp` whose arguments are such that all results are normal numbers."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 ABSOLUTE: Final = ", !tlx.absolute !{}"
@@ -214,7 +214,7 @@ def is_streaming(instruction: Instruction) -> bool:
 
 
 def is_normal(instruction: Instruction) -> bool:
-    """Whether an exponential function's result is a normal number, by its argument."""
+    """Whether all results of an `exp` are normal numbers."""
     return NORMAL in instruction.text
 
 

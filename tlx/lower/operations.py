@@ -68,8 +68,7 @@ class Accuracy:
         short: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
         no_subnormals: Whether zero is good enough for results below the normal numbers.
         absolute: Whether an error of 2^-23 is enough, however small the result is.
-        normal: Of an exponential function: whether each argument is such that the result is a normal number; NaN and
-            other arguments may have any result.
+        normal: Of `exp`: whether every result is a normal number; NaN and other arguments may have any result.
     """
 
     short: bool = False
