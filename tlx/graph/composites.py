@@ -115,7 +115,7 @@ class Composites(Convolutions):
     def erfc(self, x: Operand) -> Value:
         """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; if subnormal, it may be 0.
 
-        Of float and half, `exp(-x^2)` times a polynomial in `1 / (|x| + 1.625)`, within 6.2 ulp of float with fused
+        Of float and half, `exp(-x^2)` times a polynomial in `1 / (|x| + 1.625)`, within 6.4 ulp of float with fused
         multiply-adds, else within 100; `exp` of the rounded square is corrected by what was rounded. Of bfloat, a power
         of two whose exponent is a polynomial: within 0.53 ulp of bfloat.
         """

@@ -539,7 +539,7 @@ def test_complementary_error_function(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize(("target", "most"), [("avx2", 40), ("avx512", 37)])
 def test_complementary_error_function_of_floats(target: str, most: int) -> None:
-    """It is within 6.2 ulp with fused multiply-adds, down to the least normal number, and takes few instructions."""
+    """It is within 6.4 ulp with fused multiply-adds, down to the least normal number, and takes few instructions."""
     require_processor(target)
     limit = np.float32(float.fromhex("0x1.2639bep+3"))  # the last number whose erfc is normal
     x = np.concatenate([np.linspace(-4, limit, 300_001), [-0.0, 1e-30, -1e-40, np.nextafter(limit, np.float32(10))]])
@@ -551,7 +551,7 @@ def test_complementary_error_function_of_floats(target: str, most: int) -> None:
     expected = np.vectorize(math.erfc)(x.astype(np.float64))[:-4]
     ulp = np.exp2(np.floor(np.log2(np.maximum(expected, 2.0**-126))) - 23)
     is_normal = x[:-4] <= limit
-    assert np.max((np.abs(got[:-4] - expected) / ulp)[is_normal]) < 6.2
+    assert np.max((np.abs(got[:-4] - expected) / ulp)[is_normal]) < 6.4
     assert np.all(got[:-4][~is_normal] <= 2.0**-126)
     graph = Graph()
     graph.output(graph.erfc(graph.parameter("x", (16,), np.float32)))
