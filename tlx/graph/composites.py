@@ -29,16 +29,17 @@ _ERF_Q: Final = (
     -7.37332916720468e-03,
     -1.42647390514189e-02,
 )
+_ERFC_SHIFT: Final = 1.625
 _ERFC: Final = tuple(
     map(
         float.fromhex,
         """
-        -0x1.a4a000p-12 -0x1.42a260p-10 0x1.585714p-10 0x1.1adcc4p-7 -0x1.081b82p-7 -0x1.bc0b6ap-5 0x1.4ffc46p-3
-        -0x1.540840p-3 -0x1.7bf616p-4 0x1.1ba03ap-2
+        -0x1.ea0d12p+3 0x1.e17bb2p+5 -0x1.8dd9cap+6 0x1.588966p+6 -0x1.3167cap+5 0x1.aef782p+2
+        -0x1.a6ee2cp+0 0x1.37fcf8p+0 0x1.320b14p+0 0x1.d5a84ep-1 0x1.20dc58p-1
         """.split(),
     )
 )
-"""`(1 + 2 a) exp(a^2) erfc(a) - 1` as a polynomial in `(a - 2) / (a + 2)` (Juffa)."""
+"""`exp(a^2) erfc(a) / r` as a polynomial in `r = 1 / (a + _ERFC_SHIFT)`: with it, erfc has an error of 2^-25."""
 _SHORT_ERFC: Final = tuple(
     map(
         float.fromhex,
@@ -47,8 +48,8 @@ _SHORT_ERFC: Final = tuple(
     )
 )
 """`log2(erfc(a)) / a` as a polynomial in a: with it, erfc has an error of 2^-14.3 at most."""
-_ERFC_LEAST: Final = 1e-9  # erfc is 1 below it
-_ERFC_LIMIT: Final = 9.19454  # above it, erfc is subnormal as a float
+_ERFC_LEAST: Final = 2.0**-60  # added to a^2, which may be subnormal
+_ERFC_LIMIT: Final = float.fromhex("0x1.2639bep+3")  # above it, erfc is subnormal as a float
 
 
 class Composites(Convolutions):
@@ -114,9 +115,9 @@ class Composites(Convolutions):
     def erfc(self, x: Operand) -> Value:
         """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; if subnormal, it may be 0.
 
-        Of float and half, a rational approximation by Juffa, within 6 ulp of float with fused multiply-adds, else
-        within 100. The two quotients share a division, and `exp` of the rounded square is corrected by what was
-        rounded. Of bfloat, a power of two whose exponent is a polynomial: within 0.53 ulp of bfloat.
+        Of float and half, `exp(-x^2)` times a polynomial in `1 / (|x| + 1.625)`, within 6.4 ulp of float with fused
+        multiply-adds, else within 100; `exp` of the rounded square is corrected by what was rounded. Of bfloat, a power
+        of two whose exponent is a polynomial: within 0.53 ulp of bfloat.
         """
         value = self._value("erfc", x)
         if not is_float(value.dtype) or value.dtype.itemsize > 4:
@@ -135,15 +136,13 @@ class Composites(Convolutions):
 
     def _tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0 to the limit, with an error of some ulp."""
-        a = self.clamp(_ERFC_LEAST, magnitude, _ERFC_LIMIT)
-        shifted, doubled = self.add(a, 2.0), self.multiply_add(a, 2.0, 1.0)
-        both = self._ratio(self.full(a.shape, 1.0, a.dtype), self.multiply(shifted, doubled))
-        q = self.multiply_add(self.multiply(both, doubled), -4.0, 1.0)
-        ratio = self.multiply(both, shifted)
-        ratio = self.multiply_add(self._polynomial(q, _ERFC), ratio, ratio)
-        square = self.multiply(a, a)
-        excess = self.multiply_add(self.unary("negative", a), a, square)
-        tail = self.multiply(self.multiply_add(ratio, excess, ratio), self.exp(self.unary("negative", square)))
+        a = self.minimum(magnitude, _ERFC_LIMIT)
+        inverse = self._ratio(self.full(a.shape, 1.0, a.dtype), self.add(a, _ERFC_SHIFT))
+        scaled = self.multiply(self._polynomial(inverse, _ERFC), inverse)
+        exponent = self.multiply_add(self.unary("negative", a), a, -_ERFC_LEAST)
+        rest = self.multiply_add(a, a, exponent)
+        power = self._function("exp", exponent, Accuracy(normal=True))
+        tail = self.multiply(self.multiply_add(self.unary("negative", scaled), rest, scaled), power)
         return self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
 
     def _result(self, x: Value, dtype: DType) -> Value:

@@ -182,6 +182,8 @@ _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
 NO_SUBNORMALS: Final = ", !tlx.no_subnormals !{}"
 """Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
+NORMAL: Final = ", !tlx.normal !{}"
+"""Marks an `exp` whose arguments are such that all results are normal numbers."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 ABSOLUTE: Final = ", !tlx.absolute !{}"
@@ -209,6 +211,11 @@ def is_nontemporal(instruction: Instruction) -> bool:
 def is_streaming(instruction: Instruction) -> bool:
     """Whether the loaded data need not stay in the L1 cache."""
     return STREAMING in instruction.text
+
+
+def is_normal(instruction: Instruction) -> bool:
+    """Whether all results of an `exp` are normal numbers."""
+    return NORMAL in instruction.text
 
 
 def is_short(instruction: Instruction) -> bool:

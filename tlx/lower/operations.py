@@ -19,10 +19,12 @@ from tlx.ir.module import (
     ABSOLUTE,
     FUNCTION_RESULT,
     NO_SUBNORMALS,
+    NORMAL,
     SHORT,
     has_no_subnormals,
     is_absolute,
     is_function_result,
+    is_normal,
     is_short,
 )
 from tlx.ir.tensors.model import ELEMENTWISE_FUNCTIONS
@@ -66,21 +68,25 @@ class Accuracy:
         short: Whether the result is rounded to bfloat: an error of 2^-14 is enough.
         no_subnormals: Whether zero is good enough for results below the normal numbers.
         absolute: Whether an error of 2^-23 is enough, however small the result is.
+        normal: Of `exp`: whether every result is a normal number; NaN and other arguments may have any result.
     """
 
     short: bool = False
     no_subnormals: bool = False
     absolute: bool = False
+    normal: bool = False
 
     @classmethod
     def of(cls, instruction: Instruction) -> Accuracy:
         """The accuracy that an instruction's metadata requests."""
-        return cls(is_short(instruction), has_no_subnormals(instruction), is_absolute(instruction))
+        return cls(
+            is_short(instruction), has_no_subnormals(instruction), is_absolute(instruction), is_normal(instruction)
+        )
 
     @property
     def metadata(self) -> str:
         """The metadata of an instruction that requests it."""
-        return SHORT * self.short + NO_SUBNORMALS * self.no_subnormals + ABSOLUTE * self.absolute
+        return SHORT * self.short + NO_SUBNORMALS * self.no_subnormals + ABSOLUTE * self.absolute + NORMAL * self.normal
 
 
 FULL_ACCURACY: Final = Accuracy()

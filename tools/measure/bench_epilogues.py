@@ -32,14 +32,19 @@ _CALLS: Final = 5
 
 
 def gelu_by_tanh(g: tlx.Graph, y: Value) -> Value:
-    """GELU by `tanh` in operations on bfloat, as `jax.nn.gelu` writes it."""
+    """GELU by `tanh` in operations on the type of y, as `jax.nn.gelu` writes it."""
     u = (y + y * y * y * 0.044715) * math.sqrt(2 / math.pi)
     return y * (0.5 * (g.tanh(u) + 1.0))
 
 
 def exact_gelu(g: tlx.Graph, y: Value) -> Value:
-    """GELU by `erfc` of bfloat, as `jax.nn.gelu(y, approximate=False)` writes it."""
+    """GELU by `erfc` in operations on the type of y, as `jax.nn.gelu(y, approximate=False)` writes it."""
     return y * 0.5 * g.erfc(-y * math.sqrt(0.5))
+
+
+def in_float(activation: Callable[[tlx.Graph, Value], Value]) -> Epilogue:
+    """An activation in operations on float, whose result the program rounds."""
+    return lambda g, y, _r: g.convert(activation(g, g.convert(y, np.float32)), BFLOAT)
 
 
 EPILOGUES: Final[dict[str, Epilogue]] = {
@@ -48,6 +53,8 @@ EPILOGUES: Final[dict[str, Epilogue]] = {
     "SiLU": lambda g, y, _r: y * g.sigmoid(y),
     "GELU on floats": lambda g, y, _r: g.gelu(y),
     "exact GELU": lambda g, y, _r: exact_gelu(g, y),
+    "GELU in float": in_float(gelu_by_tanh),
+    "exact GELU in float": in_float(exact_gelu),
     "residual": lambda _g, y, r: y + r,
     "GELU and residual": lambda g, y, r: gelu_by_tanh(g, y) + r,
 }

@@ -321,6 +321,40 @@ def test_one_plus_tanh_times_a_large_number(target: str) -> None:
     assert_equal(got[0, 1:5], np.zeros(4, _BFLOAT))
 
 
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+@np.errstate(all="ignore")
+def test_one_plus_tanh_in_float(target: str) -> None:
+    """What the program computes in float is relatively exact, too, where the result is only multiplied and rounded."""
+    u = np.concatenate([np.linspace(-9, 9, 299), [np.nan, -np.inf, np.inf, -1e38, 1e38]]).astype(np.float32)
+    g = tlx.Graph("f")
+    x = g.parameter("x", u.shape, np.float32)
+    g.output(g.convert(x * 0.5 * (1.0 + g.tanh(x)), _BFLOAT))
+    got = np.zeros(u.shape, _BFLOAT)
+    evaluate(lower(g.module(), target, options=Options(bf16_intermediates="float")), "f", u, got)
+    wide = u.astype(np.float64)
+    expected = wide / (1 + np.exp(-2 * wide))
+    assert np.all(np.isnan(got[-5:-3].astype(np.float64)))  # -infinity is multiplied by zero
+    error = np.abs(got.astype(np.float64) - expected)
+    finite = np.isfinite(expected)
+    assert np.all(error[finite] <= (2.0**-8 + 2.0**-13) * np.abs(expected[finite]))
+    assert_equal(got[-3:], expected[-3:].astype(np.float32).astype(_BFLOAT))
+
+
+@pytest.mark.parametrize("use", ["float", "sum", "power"])
+def test_one_plus_tanh_in_float_stays(use: str) -> None:
+    """The sum stays one of floats where the result is not rounded, is added to, or has its error three times."""
+    u = np.linspace(-3, 3, 64).astype(np.float32)
+    g = tlx.Graph("f")
+    x = g.parameter("x", u.shape, np.float32)
+    gate = 1.0 + g.tanh(x)
+    result = {"float": x * gate, "sum": gate - 1.0, "power": gate * gate * gate}[use]
+    g.output(result if use == "float" else g.convert(result, _BFLOAT))
+    text = str(lower(g.module(), "avx512", options=Options(bf16_intermediates="float", stop_after="to-tiles")))
+    assert "llvm.tensor.tanh" in text
+    assert "llvm.tensor.sigmoid" not in text
+    assert "tlx.short" not in text
+
+
 def test_last_rounding_of_doubles() -> None:
     """An `fptrunc` of doubles rounds, whatever its metadata says."""
     program = Program(np.random.default_rng(6), has_product=False)

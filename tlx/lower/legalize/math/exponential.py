@@ -204,11 +204,13 @@ def exp(lanes: LaneArithmetic, x: Value) -> Value:
         return _short_power(lanes, lanes.float_instructions, lanes.mul(away_from_zero(lanes, x), LOG2_E))
     if lanes.single and lanes.estimates is not None:
         return _power_by_estimates(lanes, lanes.estimates, x, LOG2_E)
-    parameters = exponential_parameters(lanes)
-    bounded = _bounded(lanes, x, parameters.lowest, parameters.overflow)
+    parameters, is_normal = exponential_parameters(lanes), lanes.accuracy.normal
+    bounded = x if is_normal else _bounded(lanes, x, parameters.lowest, parameters.overflow)
     if lanes.single and lanes.float_instructions is not None:
         return _by_table(lanes, lanes.float_instructions, bounded)
     n, r = reduce_exponent(lanes, bounded)
+    if is_normal:
+        return _scale_normal(lanes, exp_of_reduced(lanes, r), n)
     return _power(lanes, x, exp_of_reduced(lanes, r), n, parameters.overflow)
 
 
@@ -248,22 +250,33 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
         r = lanes.multiply_add(n.number, -part, r)
     power = float_instructions.look_up(lanes.b, _POWERS, n.low_bits)
     less_one = lanes.mul(r, horner(lanes, r, _NEAR_ZERO))
-    return round_scaled(lanes, scale_by_power_of_two(lanes, lanes.multiply_add(power, less_one, power), n))
+    fraction = lanes.multiply_add(power, less_one, power)
+    if lanes.accuracy.normal:
+        return float_instructions.scale(lanes.b, fraction, n.number)
+    return round_scaled(lanes, scale_by_power_of_two(lanes, fraction, n))
+
+
+def _scale_normal(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
+    """The product x 2^exponent, which is a normal number."""
+    if lanes.float_instructions is not None:
+        return lanes.float_instructions.scale(lanes.b, x, exponent.number)
+    return lanes.from_bits(
+        lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.low_bits, lanes.fraction))
+    )
 
 
 def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, exponent: Value) -> Value:
     """2^exponent for results of 16 bits, on targets with instructions for it.
 
     Where it is below half the least float, it is 2^-151 instead: raised, smaller ones would be subnormal. If results
-    below the normal numbers may be zero, they are 2^-infinity.
+    below the normal numbers may be zero, they are zeros that an instruction with a mask does not compute.
     """
     flushes, least = lanes.accuracy.no_subnormals, 1.0 - lanes.bias
     t = exponent if flushes else lanes.at_least(exponent, least - lanes.fraction - 2)
     r = float_instructions.fraction(lanes.b, t)
     n, fraction = lanes.sub(t, r), horner(lanes, r, (1.0, *SHORT_2))
     if flushes:
-        n = lanes.choose(lanes.compare("olt", t, least), -math.inf, n)
-        return float_instructions.scale(lanes.b, fraction, n)
+        return lanes.choose(lanes.compare("olt", t, least), 0.0, float_instructions.scale(lanes.b, fraction, n))
     return round_scaled(lanes, scale_by_instruction(lanes, float_instructions, fraction, n))
 
 

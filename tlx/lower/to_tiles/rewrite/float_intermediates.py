@@ -13,7 +13,7 @@ its operands have the accuracy of float.
 
 In 1 + tanh u = 2 / (1 + e^-2u) nothing cancels. Where the sum needs the accuracy of float, the error of the sigmoid is
 relative to 1, as the error of 1 + tanh u in float is. Where an error of 2^-14 is allowed, results below the normal
-numbers may be zero, too: 1 + tanh u, rounded to float, has none.
+numbers may be zero, too: 1 + tanh u, rounded to float, has none. Sums of floats are rewritten only there.
 
     1 + tanh u            ->  2 sigmoid(2 u)
     (x / 2) (1 + tanh u)  ->  x sigmoid(2 u)
@@ -74,7 +74,7 @@ def with_float_intermediates(problem: Problem) -> tuple[Problem, str]:
 def in_float(expression: Expression) -> tuple[Expression, str]:
     """The expression with bfloat operations in float, and the operations that are no longer rounded to bfloat."""
     unrounded = _unrounded(expression.nodes)
-    if not unrounded:
+    if not unrounded and not any(_short_sums_with_tanh(expression.nodes)):
         return _with_short_functions(expression), ""
     names = ", ".join(_name(expression.nodes[number]) for number in unrounded)
     return _with_short_functions(_ExpressionWidening(expression).result()), names
@@ -82,14 +82,8 @@ def in_float(expression: Expression) -> tuple[Expression, str]:
 
 def _with_short_functions(expression: Expression) -> Expression:
     """The expression with an error of 2^-14 in functions of float that are factors of a result rounded to bfloat."""
-    nodes, last = expression.nodes, expression.nodes[-1]
-
-    def passes_on(node: Node) -> bool:
-        return node is last or (node.element == FLOAT and _name(node) in _PASS_ERRORS_ON)
-
-    is_rounded = _name(last) == "fptrunc" and last.element == BFLOAT
-    factors = _error_factors(nodes, passes_on, is_rounded=is_rounded)
-    return replace(expression, nodes=tuple(map(_shortened, nodes, factors)))
+    nodes = expression.nodes
+    return replace(expression, nodes=tuple(map(_shortened, nodes, _float_error_factors(nodes))))
 
 
 def _shortened(node: Node, error_factor: float) -> Node:
@@ -130,6 +124,16 @@ def _bfloat_error_factors(nodes: Sequence[Node]) -> list[float]:
     return _error_factors(nodes, passes_on, is_rounded=_is_widened(nodes[-1]))
 
 
+def _float_error_factors(nodes: Sequence[Node]) -> list[float]:
+    """The error factors of operations on float before the rounding of the result to bfloat, if it is rounded."""
+    last = nodes[-1]
+
+    def passes_on(node: Node) -> bool:
+        return node is last or (node.element == FLOAT and _name(node) in _PASS_ERRORS_ON)
+
+    return _error_factors(nodes, passes_on, is_rounded=_name(last) == "fptrunc" and last.element == BFLOAT)
+
+
 def _error_factors(nodes: Sequence[Node], passes_on: Callable[[Node], bool], *, is_rounded: bool) -> list[float]:
     """For each node how often its relative error is part of the result's; infinite where a sum may cancel.
 
@@ -146,6 +150,24 @@ def _error_factors(nodes: Sequence[Node], passes_on: Callable[[Node], bool], *, 
             for operand in node.operands:
                 factors[operand] += factor
     return factors
+
+
+def _sums_with_tanh(nodes: Sequence[Node]) -> Iterator[tuple[int, int]]:
+    """Nodes 1 + tanh u, and their tanh, which has no other user."""
+    uses = Counter(n for node in nodes if isinstance(node, (InstructionNode, UnaryNode)) for n in node.operands)
+    for number, node in enumerate(nodes):
+        if isinstance(node, InstructionNode) and _name(node) == "fadd":
+            for one, tanh in permutations(node.operands):
+                if _name(nodes[tanh]) == "tanh" and uses[tanh] == 1 and _number(nodes[one]) == 1.0:
+                    yield number, tanh
+
+
+def _short_sums_with_tanh(nodes: Sequence[Node]) -> Iterator[tuple[int, int]]:
+    """Those that the program computes in float, and that may have an error of 2^-14."""
+    factors = _float_error_factors(nodes)
+    for number, tanh in _sums_with_tanh(nodes):
+        if nodes[number].element == FLOAT and factors[number] <= _MOST_USES_OF_SHORT:
+            yield number, tanh
 
 
 def _may_keep_float(nodes: Sequence[Node], number: int, error_factor: float) -> bool:
@@ -201,18 +223,23 @@ class _ExpressionWidening:
         same: For each old node, the new node of its value and type, if there is one.
         floats: For each old node of bfloat, the new node of its value as float, if there is one.
         error_factors: For each old node how often its relative error is part of the result's.
-        tanhs: For each old node 1 + tanh u that becomes a sigmoid, the node of tanh, which has no other user.
+        tanhs: For each old node 1 + tanh u that becomes a sigmoid, the node of tanh.
+        products: Old nodes of float that multiply such a sum, and whose errors it may pass on.
         halves: For each new node 2 y with such a sigmoid y, the node y.
     """
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
-        self.error_factors = _bfloat_error_factors(expression.nodes)
+        nodes = expression.nodes
+        self.error_factors = _bfloat_error_factors(nodes)
         self.nodes: dict[Node, int] = {}
         self.same: dict[int, int] = {}
         self.floats: dict[int, int] = {}
         self.halves: dict[int, int] = {}
-        self.tanhs = dict(self._sums_with_tanh())
+        self.tanhs = {number: tanh for number, tanh in _sums_with_tanh(nodes) if _is_widened(nodes[number])}
+        short = dict(_short_sums_with_tanh(nodes))
+        self.tanhs |= short
+        self.products = {n for n, node in enumerate(nodes) if node.element == FLOAT and short.keys() & node.operands}
 
     def result(self) -> Expression:
         """The new expression."""
@@ -227,7 +254,8 @@ class _ExpressionWidening:
         if isinstance(node, ProductLeaf) and _is_widened(node):
             self.floats[number] = self._node(ProductLeaf(FLOAT))
         elif number in self.tanhs:
-            self.floats[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
+            values = self.floats if self._is_bfloat(number) else self.same
+            values[number] = self._one_plus_tanh(number, self.expression.nodes[self.tanhs[number]].operands[0])
         elif not isinstance(node, (InstructionNode, UnaryNode)):
             self.same[number] = self._node(node)
         elif _may_keep_float(self.expression.nodes, number, self.error_factors[number]):
@@ -235,6 +263,8 @@ class _ExpressionWidening:
         elif _is_widened(node):
             scaled = self._scaled(node)
             self.floats[number] = self._node(self._widened(node)) if scaled is None else scaled
+        elif number in self.products and (scaled := self._scaled(node)) is not None:
+            self.same[number] = scaled
         elif _name(node) == "bitcast":
             self.same[number] = self._node(replace(node, operands=(self._as_is(node.operands[0]),)))
         elif _name(node) == "fpext" and node.element == FLOAT and self._is_bfloat(node.operands[0]):
@@ -248,21 +278,10 @@ class _ExpressionWidening:
             return InstructionNode(FLOAT, replace(node.operation, flags=flags), self._operands(node))
         return replace(node, element=FLOAT, operands=self._operands(node))
 
-    def _sums_with_tanh(self) -> Iterator[tuple[int, int]]:
-        """Nodes 1 + tanh u, and their tanh."""
-        nodes = self.expression.nodes
-        uses = Counter(n for node in nodes if isinstance(node, (InstructionNode, UnaryNode)) for n in node.operands)
-        for number, node in enumerate(nodes):
-            if _is_widened(node) and _name(node) == "fadd":
-                for one, tanh in permutations(node.operands):
-                    is_tanh = _is_widened(nodes[tanh]) and _name(nodes[tanh]) == "tanh" and uses[tanh] == 1
-                    if is_tanh and _number(nodes[one]) == 1.0:
-                        yield number, tanh
-
     def _one_plus_tanh(self, number: int, u: int) -> int:
         """The old node 1 + tanh u, from the old node u."""
-        argument = self._as_float(u)
-        is_short = self.error_factors[number] <= _MOST_USES_OF_SHORT
+        argument = self._operand(u)
+        is_short = not self._is_bfloat(number) or self.error_factors[number] <= _MOST_USES_OF_SHORT
         accuracy = Accuracy(short=is_short, no_subnormals=is_short, absolute=not is_short)
         sigmoid = self._node(UnaryNode(FLOAT, "sigmoid", (self._times(argument, 2.0),), accuracy))
         result = self._times(sigmoid, 2.0)
@@ -278,16 +297,16 @@ class _ExpressionWidening:
         if _name(node) != "fmul" or not isinstance(node, InstructionNode):
             return None
         for factor, other in permutations(node.operands):
-            negative, doubled = self.expression.nodes[other], self.floats.get(other)
-            number = _number(self.expression.nodes[factor])
-            if number is not None and isinstance(negative, InstructionNode) and _name(negative) == "fneg":
-                return self._times(self._as_float(negative.operands[0]), -number)
+            negative, number = self.expression.nodes[other], _number(self.expression.nodes[factor])
+            if number is not None and _name(negative) == "fneg" and isinstance(negative, InstructionNode):
+                return self._times(self._operand(negative.operands[0]), -number)
+            doubled = (self.floats if self._is_bfloat(other) else self.same).get(other)
             if doubled not in self.halves:
                 continue
             if number is not None:
                 return self._times(self.halves[doubled], 2.0 * number)
-            if self._factors(self._as_float(factor)) is not None:
-                twice = self._times(self._as_float(factor), 2.0)
+            if self._factors(self._operand(factor)) is not None:
+                twice = self._times(self._operand(factor), 2.0)
                 return self._node(InstructionNode(FLOAT, _PRODUCT, (twice, self.halves[doubled])))
         return None
 
@@ -312,7 +331,11 @@ class _ExpressionWidening:
         return self._node(InstructionNode(FLOAT, _PRODUCT, (x, number)))
 
     def _operands(self, node: InstructionNode | UnaryNode) -> tuple[int, ...]:
-        return tuple(self._as_float(n) if self._is_bfloat(n) else self._as_is(n) for n in node.operands)
+        return tuple(map(self._operand, node.operands))
+
+    def _operand(self, number: int) -> int:
+        """The new node of an old one's value, as float if it is bfloat."""
+        return self._as_float(number) if self._is_bfloat(number) else self._as_is(number)
 
     def _is_bfloat(self, number: int) -> bool:
         return self.expression.nodes[number].element == BFLOAT

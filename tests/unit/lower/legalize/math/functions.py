@@ -15,6 +15,7 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I8, I64, FloatType, VectorType
 from tlx.lower.legalize.math import VECTOR_FUNCTIONS, emit_math_function
+from tlx.lower.operations import FULL_ACCURACY, Accuracy
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
@@ -48,7 +49,7 @@ def lanes_of(target: Target, element: FloatType) -> int:
     return target.vector_bytes * 8 // element.bits
 
 
-def program(name: str, element: FloatType, target: Target, lanes: int) -> str:
+def program(name: str, element: FloatType, target: Target, lanes: int, accuracy: Accuracy = FULL_ACCURACY) -> str:
     """`@f(out, in, n)` applies a function to n numbers, `lanes` at a time."""
     module = parse("")
     pointer = module.pointer_to(I8)
@@ -60,25 +61,25 @@ def program(name: str, element: FloatType, target: Target, lanes: int) -> str:
     align = element.bits // 8
     with b.loop(0, count, lanes) as loop:
         x = b.load(VectorType(lanes, element), b.gep(element, source, loop.index), align)
-        b.store(emit_math_function(b, target, name, x, element), b.gep(element, out, loop.index), align)
+        b.store(emit_math_function(b, target, name, x, element, accuracy), b.gep(element, out, loop.index), align)
     b.ret()
     return str(module)
 
 
 @cache
-def _compiled(name: str, element: FloatType, target: str) -> Callable[[Array, Array, int], None]:
+def _compiled(name: str, element: FloatType, target: str, accuracy: Accuracy) -> Callable[[Array, Array, int], None]:
     machine = find_target(target)
-    made = tlx.compile(program(name, element, machine, lanes_of(machine, element)), "generic", opt_level=1)
+    made = tlx.compile(program(name, element, machine, lanes_of(machine, element), accuracy), "generic", opt_level=1)
     return cast("Callable[[Array, Array, int], None]", made["f"])
 
 
-def computed(name: str, x: Array, target: str) -> Array:
+def computed(name: str, x: Array, target: str, accuracy: Accuracy = FULL_ACCURACY) -> Array:
     """The function of every number, by the target's code."""
     element = FLOAT if x.dtype == np.float32 else DOUBLE
     lanes = lanes_of(find_target(target), element)
     padded = np.concatenate([x, np.ones(-x.size % lanes, x.dtype)])
     result = np.empty_like(padded)
-    _compiled(name, element, target)(result, padded, padded.size)
+    _compiled(name, element, target, accuracy)(result, padded, padded.size)
     return result[: x.size]
 
 

@@ -15,11 +15,16 @@ from tests.unit.lower.legalize.math.functions import (
     TYPE_NAMES,
     computed,
     denormals,
+    errors,
     every_exponent,
+    lanes_of,
+    program,
     uniform,
     worst,
 )
 from tlx.ir.types import DOUBLE, FLOAT, FloatType
+from tlx.lower.operations import FULL_ACCURACY, Accuracy
+from tlx.target.lookup import find_target
 
 # Ulp that no argument exceeds, with fused and with separate multiply and add.
 BOUNDS: Final = {
@@ -117,6 +122,19 @@ def test_ends_of_the_range(
     assert y[1] == INF
     assert y[2] == np.finfo(x.dtype).smallest_subnormal
     assert y[3] == 0
+
+
+def test_results_known_to_be_normal(element: FloatType, target: str) -> None:
+    """Without clamps, and without code for subnormal results, e^x has the same error in a part of the instructions."""
+    accuracy = Accuracy(normal=True)
+    least, largest = (-87.33, 88.72) if element == FLOAT else (-708.39, 709.78)
+    x = np.concatenate([uniform(element, least, largest, 100_000 if element == FLOAT else 1000), [0.0, -0.0, 1e-30]])
+    x = x.astype(DTYPES[element])
+    assert np.max(errors("exp", x, computed("exp", x, target, accuracy))) < BOUNDS[element]["exp"]
+    machine = find_target(target)
+    texts = (program("exp", element, machine, lanes_of(machine, element), a) for a in (accuracy, FULL_ACCURACY))
+    short, long = (text.count(" = ") for text in texts)
+    assert short <= 0.8 * long
 
 
 def test_powers_of_two_are_exact(element: FloatType, target: str) -> None:
