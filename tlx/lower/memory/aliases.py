@@ -95,6 +95,7 @@ class AliasAnalysis:
     store_sizes: dict[int, int] = field(default_factory=dict[int, int])
     private: frozenset[str] = frozenset()
     _captured: dict[str, bool] = field(default_factory=dict[str, bool])
+    _variables: dict[str, bool] = field(default_factory=dict[str, bool])
     _touching: dict[tuple[_Group, frozenset[UnderlyingObject]], bool] = field(
         default_factory=dict[tuple[_Group, frozenset[UnderlyingObject]], bool]
     )
@@ -170,6 +171,12 @@ class AliasAnalysis:
         return self.module.raw_text()
 
     def _is_variable(self, name: str) -> bool:
+        if name not in self._variables:
+            self._variables[name] = self._find_variable(name)
+        return self._variables[name]
+
+    def _find_variable(self, name: str) -> bool:
+        """Whether a line of the module defines a global variable of that name."""
         text = self._raw_text
         at = text.find(f"\n@{name} = ")
         at = at + 1 if at >= 0 else 0 if text.startswith(f"@{name} = ") else -1

@@ -82,6 +82,7 @@ class PrivateBuffers:
     block: str = ""
     scopes: dict[str, str] = field(default_factory=dict[str, str])
     _on_stack: int = 0
+    _has_allocator: bool = False
 
     def new(self, element: Type, count: int, stem: str, span: Span | None = None) -> PrivateBuffer:
         """Reserve a buffer.
@@ -97,10 +98,11 @@ class PrivateBuffers:
         """
         size = count * bytes_of(element)
         on_heap = size > STACK_BYTES or self._on_stack + size > _STACK_TOTAL
-        if on_heap:
-            require_allocator(self.module, f"a temporary of {size_text(size)} needs", span)
-        else:
+        if not on_heap:
             self._on_stack += size
+        elif not self._has_allocator:  # the check reads the text of the module
+            require_allocator(self.module, f"a temporary of {size_text(size)} needs", span)
+            self._has_allocator = True
         pointee = I8 if on_heap else ArrayType(count, element)
         name = self.function.names.fresh(f"{stem}.buf")
         buffer = PrivateBuffer(Local(self.module.pointer_to(pointee), name), element, count, on_heap)

@@ -15,17 +15,19 @@ writes the loop.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from tlx.diagnostics import size_text
+from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import tensor_bytes
 from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS, STAGE, operation_title
 from tlx.lower.to_2d.decisions import find_live_results
 from tlx.lower.to_2d.fusion import FusionGroups
-from tlx.lower.to_2d.loop_fusion.emit import emit_loop
+from tlx.lower.to_2d.loop_fusion.emit import emit_loops
 from tlx.lower.to_2d.loop_fusion.groups import BlockOperations
 from tlx.lower.to_2d.loop_fusion.profit import FusedLoop, find_loops
 
@@ -50,7 +52,7 @@ def fuse_loops(facts: Facts, remarks: Remarks) -> Facts:
             break
         for loop in reversed(loops):
             _remark(loop, remarks)
-            bodies.add(emit_loop(facts, loop))
+        bodies.update(emit_loops(facts, loops))
         facts = Facts(facts.module, facts.function, facts.target, facts.buffers)
     return facts
 
@@ -72,11 +74,14 @@ def _find(facts: Facts, bodies: AbstractSet[str], searched: set[str], remarks: R
         return []
     groups = FusionGroups.of(facts)
     live = find_live_results(facts, groups)
+    ops_by_block: dict[str, list[TensorOp]] = defaultdict(list)
+    for op in ops:
+        ops_by_block[facts.positions[id(op.instruction)][0]].append(op)
     found: list[FusedLoop] = []
     for block in facts.function.blocks:
         if block.name in searched:
             continue
-        operations = BlockOperations(facts, groups, live, block.name)
+        operations = BlockOperations(facts, groups, live, block.name, ops_by_block[block.name])
         loops = find_loops(operations, remarks, is_nested=block.name in bodies)
         made = len(found)
         for loop in loops:

@@ -16,12 +16,12 @@ Rewrite, with results that others read in buffers::
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.control_flow import INDEPENDENT_METADATA
-from tlx.ir.instructions import Instruction
 from tlx.ir.rewrite import remove_dead, set_operand, uses
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
@@ -39,17 +39,35 @@ from tlx.lower.to_2d.memory.padding import Crop
 _RENAMINGS: Final = ("freeze", "bitcast")
 
 
-def emit_loop(facts: Facts, loop: FusedLoop) -> str:
-    """Replace the operations of a group by a loop.
+def emit_loops(facts: Facts, loops: Sequence[FusedLoop]) -> list[str]:
+    """Replace the operations of groups by loops.
 
     Args:
-        facts: The analyses of the function; positions in blocks before that of the loop stay valid.
-        loop: The loop.
+        facts: The analyses of the function, which are invalid afterwards.
+        loops: The loops, in program order; they are disjoint.
 
     Returns:
-        The name of the block of its body.
+        The names of the blocks of their bodies.
     """
-    return _LoopEmitter(facts, loop).emit()
+    emitters = [_LoopEmitter(facts, loop) for loop in reversed(loops)]  # positions before a loop stay valid
+    bodies = [emitter.emit() for emitter in emitters]
+    used = uses(facts.function)
+    for emitter in emitters:
+        for name, whole in emitter.wholes.items():
+            for use in used.get(name, ()):
+                set_operand(use.instruction, use.index, whole)
+    _remove_replaced(facts, loops)
+    return bodies
+
+
+def _remove_replaced(facts: Facts, loops: Iterable[FusedLoop]) -> None:
+    """Remove what only the operations that are in loops now have used."""
+    instructions = list(facts.function.instructions())
+    tokens = [tensor.definition for tensor in facts.tensors.tokens.values()]
+    copies = [op.instruction for loop in loops for key, op in loop.group.ops.items() if key in loop.group.copies]
+    renamings = [i for i in instructions if i.opcode in _RENAMINGS and facts.vectors.is_renaming(i)]
+    loads = [i for i in instructions if i.opcode == "load" and isinstance(i.type, VectorType)]
+    remove_dead(facts.function, [*tokens, *copies, *renamings, *loads])
 
 
 @dataclass(eq=False)
@@ -62,6 +80,7 @@ class _LoopEmitter:
         inputs: The buffers of results from outside that the loop reads part by part, by name.
         crops: The parts of larger results from outside that the loop reads part by part, by name.
         outputs: The buffers of results of the loop that others read, by name.
+        wholes: These results as others read them, by name.
         values: The parts of the results, in the body of the loop, by name.
     """
 
@@ -70,6 +89,7 @@ class _LoopEmitter:
     inputs: dict[str, PrivateBuffer] = field(default_factory=dict[str, PrivateBuffer])
     crops: dict[str, Crop] = field(default_factory=dict[str, Crop])
     outputs: dict[str, PrivateBuffer] = field(default_factory=dict[str, PrivateBuffer])
+    wholes: dict[str, Value] = field(default_factory=dict[str, Value])
     values: dict[str, Local] = field(default_factory=dict[str, Local])
 
     def __post_init__(self) -> None:
@@ -77,8 +97,11 @@ class _LoopEmitter:
         self.index: Value = ConstInt(I64, 0)
 
     def emit(self) -> str:
-        """Replace the operations; returns the name of the loop's body."""
-        function, placement = self.facts.function, self.loop.placement
+        """Replace the operations; returns the name of the loop's body.
+
+        Uses of the results outside of the loop are left for `wholes`.
+        """
+        placement = self.loop.placement
         block = self.facts.flow.blocks[self.loop.group.block.name]
         for name in placement.results:
             self.outputs[name] = self._buffer(name)
@@ -96,14 +119,7 @@ class _LoopEmitter:
         for name in placement.results:
             self._load_result(name)
         self.b.block.instructions[self.b.index : self.b.index] = placement.moved
-        tokens = [tensor.definition for tensor in self.facts.tensors.tokens.values()]
-        copies = [op.instruction for key, op in self.loop.group.ops.items() if key in self.loop.group.copies]
-        renamings = [i for i in function.instructions() if i.opcode in _RENAMINGS and self.facts.vectors.is_renaming(i)]
-        remove_dead(function, [*tokens, *copies, *renamings, *self._loads()])
         return body
-
-    def _loads(self) -> list[Instruction]:
-        return [i for i in self.facts.function.instructions() if i.opcode == "load" and isinstance(i.type, VectorType)]
 
     # Memory at the boundary of the loop --------------------------------------------------------------------------
 
@@ -156,7 +172,7 @@ class _LoopEmitter:
         b = TensorBuilder(self.facts.module, self.facts.function, block, block.instructions.index(definition) + 1)
         b.debug, b.span = definition.debug_location, definition.span
         type_ = _flat(value)
-        others = list(uses(self.facts.function).get(value.name, ()))
+        others = self.facts.vectors.uses.get(value.name, ())
         b.tensor_store(self.inputs[value.name].pointer, b.typeinfo(value, type_))
         if type_.element != I1:
             whole = b.load(type_.vector, self.inputs[value.name].pointer, self.inputs[value.name].align)
@@ -165,20 +181,14 @@ class _LoopEmitter:
                     set_operand(use.instruction, use.index, whole)
 
     def _load_result(self, name: str) -> None:
-        """Load a whole result after the loop for those that read it."""
+        """Load a whole result after the loop."""
         buffer = self.outputs[name]
         type_ = _flat(self.facts.vectors.definitions[name].value)
-        whole = (
+        self.wholes[name] = (
             self.b.tovector(self.b.tensor_load(buffer.pointer, type_), name=f"{name}.whole")
             if type_.element == I1
             else self.b.load(type_.vector, buffer.pointer, buffer.align, f"{name}.whole")
         )
-        for use in uses(self.facts.function).get(name, ()):
-            set_operand(use.instruction, use.index, whole)
-        for moved in self.loop.placement.moved:
-            for index, operand in enumerate(moved.operands):
-                if isinstance(operand, Local) and operand.name == name:
-                    set_operand(moved, index, whole)
 
     # The body ----------------------------------------------------------------------------------------------------
 

@@ -16,50 +16,76 @@ Broadcasts and other views are computed for each part, even if others read them,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from tlx.ir.instructions import Instruction
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import VOID
-from tlx.ir.values import Constant, Local
+from tlx.ir.values import Constant, Local, Value
 from tlx.lower.memory.aliases import Position
 from tlx.lower.memory.views import tensor_bytes
 from tlx.lower.to_2d.analysis.facts import Facts, is_i1_vector
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS, splat_value
 from tlx.lower.to_2d.decisions import is_only_view
 from tlx.lower.to_2d.fusion import FusionGroups
-from tlx.lower.to_2d.loop_fusion.splits import Split, operand_splits, result_splits
+from tlx.lower.to_2d.loop_fusion.splits import OperandSplits, Split, operand_splits, result_splits
 
 VIEWS: Final = frozenset({"broadcast", "transpose", "tovector"})
 """Operations that are cheap to compute again for each part."""
 _NOT_SPLIT: Final = frozenset({"convolution", "reshape.block"})
 
 
+class _Operand(NamedTuple):
+    """An operand of an operation.
+
+    Attributes:
+        tensor: Its tensor.
+        inner: The operation of the same tree whose result it is; None if it is read from memory.
+        source: The vector that it is an alias of; None if it is read through a pointer.
+    """
+
+    tensor: Tensor
+    inner: TensorOp | None
+    source: Value | None
+
+
 @dataclass(frozen=True, eq=False)
 class BlockOperations:
     """The operations of a block, and facts about its function.
+
+    A group grows from every large result, mostly through the same operations: what is asked for each is kept.
 
     Attributes:
         facts: The analyses of the function.
         groups: Its fusion groups.
         live: Names of the results that are needed in memory.
         name: The block's name.
+        ops: Its operations, in order.
     """
 
     facts: Facts
     groups: FusionGroups
     live: AbstractSet[str]
     name: str
+    ops: Sequence[TensorOp]
+    _members: dict[int, list[TensorOp]] = field(default_factory=dict[int, list[TensorOp]])
+    _operands: dict[int, list[_Operand]] = field(default_factory=dict[int, list[_Operand]])
+    _readers: dict[str, list[Instruction]] = field(default_factory=dict[str, list[Instruction]])
+    _operand_splits: dict[tuple[int, Split], OperandSplits | None] = field(
+        default_factory=dict[tuple[int, Split], OperandSplits | None]
+    )
+    _result_splits: dict[tuple[int, int, Split], Split | None] = field(
+        default_factory=dict[tuple[int, int, Split], Split | None]
+    )
 
     @cached_property
     def roots(self) -> list[TensorOp]:
         """The operations of the block that are not fused into others, in order."""
-        ops = self.facts.tensors.ops
-        return [op for op in ops if self.position(op.instruction)[0] == self.name and not self.groups.is_fused(op)]
+        return [op for op in self.ops if not self.groups.is_fused(op)]
 
     def position(self, instruction: Instruction) -> Position:
         """Block and index of an instruction."""
@@ -67,6 +93,11 @@ class BlockOperations:
 
     def readers(self, name: str) -> list[Instruction]:
         """The instructions that use a vector: through its aliases and tokens, too, but without these."""
+        if name not in self._readers:
+            self._readers[name] = self._find_readers(name)
+        return self._readers[name]
+
+    def _find_readers(self, name: str) -> list[Instruction]:
         readers: list[Instruction] = []
         names = [name]
         for current in names:
@@ -78,6 +109,39 @@ class BlockOperations:
                 else:
                     readers.append(user)
         return readers
+
+    def members(self, root: TensorOp) -> list[TensorOp]:
+        """The operations of a tree in the order in which they are computed, the root last."""
+        key = id(root.instruction)
+        if key not in self._members:
+            self._members[key] = self.groups.members(root)
+        return self._members[key]
+
+    def operands(self, op: TensorOp) -> list[_Operand]:
+        """The operands of an operation."""
+        key = id(op.instruction)
+        if key not in self._operands:
+            self._operands[key] = [
+                _Operand(tensor, self.groups.inner(tensor), self._source(tensor)) for tensor in op.tensors
+            ]
+        return self._operands[key]
+
+    def _source(self, tensor: Tensor) -> Value | None:
+        return self.facts.vectors.root(tensor.source) if tensor.kind == "value" else None
+
+    def operand_splits(self, op: TensorOp, split: Split) -> OperandSplits | None:
+        """The splits of an operation's operands, given that of its result; see `operand_splits`."""
+        key = id(op.instruction), split
+        if key not in self._operand_splits:
+            self._operand_splits[key] = operand_splits(op, split) if op.intrinsic.name not in _NOT_SPLIT else None
+        return self._operand_splits[key]
+
+    def result_split(self, op: TensorOp, operand: int, split: Split) -> Split | None:
+        """The split of an operation's result for which it reads an operand in parts; None if there is none."""
+        key = id(op.instruction), operand, split
+        if key not in self._result_splits:
+            self._result_splits[key] = next(result_splits(op, operand, split), None)
+        return self._result_splits[key]
 
 
 @dataclass(eq=False)
@@ -138,7 +202,7 @@ class LoopGroup:
         """The split of the result of an operation; of a store, that of what it stores."""
         if op.result is not None:
             return self.splits[str(op.instruction.result)]
-        split = self._own(op.tensors[0])
+        split = self._own(self.block.operands(op)[0])
         assert split is not None
         return split
 
@@ -214,19 +278,18 @@ class LoopGroup:
             return id(reader) in self.ops
         return all(map(self._is_read_here, self.block.readers(str(reader.result))))
 
-    def _own(self, tensor: Tensor) -> Split | None:
+    def _own(self, operand: _Operand) -> Split | None:
         """The split of an operand that is a result of the group."""
-        root = self.block.facts.vectors.root(tensor.source) if tensor.kind == "value" else None
-        return self.splits.get(root.name) if isinstance(root, Local) else None
+        return self.splits.get(operand.source.name) if isinstance(operand.source, Local) else None
 
     def _forward(self, root: TensorOp) -> Split | None:
         """The split of a tree's result for which it reads the group's results part by part."""
         known: dict[str, Split] = {}
-        for op in self.block.groups.members(root):
-            for index, tensor in enumerate(op.tensors):
-                inner = self.block.groups.inner(tensor)
-                split = known.get(str(inner.instruction.result)) if inner is not None else self._own(tensor)
-                result = next(result_splits(op, index, split), None) if split is not None else None
+        for op in self.block.members(root):
+            for index, operand in enumerate(self.block.operands(op)):
+                inner = operand.inner
+                split = known.get(str(inner.instruction.result)) if inner is not None else self._own(operand)
+                result = self.block.result_split(op, index, split) if split is not None else None
                 if result is not None:
                     known[str(op.instruction.result)] = result
                     break
@@ -234,25 +297,24 @@ class LoopGroup:
 
     def _join(self, root: TensorOp, split: Split, *, is_copy: bool = False) -> bool:
         """Add a tree if its operands can be read part by part."""
-        groups = self.block.groups
         splits = {id(root.instruction): split}
         wanted: dict[str, Split | None] = {}
-        whole: list[tuple[TensorOp, Tensor]] = []
-        members = groups.members(root)
+        whole: list[tuple[TensorOp, _Operand]] = []
+        members = self.block.members(root)
         ids = {id(op.instruction) for op in members}
         for op in reversed(members):
             own = splits.get(id(op.instruction))
-            operands = operand_splits(op, own) if own is not None and op.intrinsic.name not in _NOT_SPLIT else None
-            if operands is None:
+            parts = self.block.operand_splits(op, own) if own is not None else None
+            if parts is None:
                 return False
-            for tensor, part in zip(op.tensors, operands, strict=True):
-                inner = groups.inner(tensor)
+            for operand, part in zip(self.block.operands(op), parts, strict=True):
+                inner = operand.inner
                 if inner is not None and id(inner.instruction) in ids:
                     if part is None or splits.setdefault(id(inner.instruction), part) != part:
                         return False
                 elif part is None:
-                    whole.append((op, tensor))
-                elif not self._reads_part(tensor, part, wanted):
+                    whole.append((op, operand))
+                elif not self._reads_part(operand, part, wanted):
                     return False
         return self._accept(members, splits, whole, wanted, is_copy=is_copy)
 
@@ -260,7 +322,7 @@ class LoopGroup:
         self,
         members: Iterable[TensorOp],
         splits: Mapping[int, Split],
-        whole: Iterable[tuple[TensorOp, Tensor]],
+        whole: Iterable[tuple[TensorOp, _Operand]],
         wanted: Mapping[str, Split | None],
         *,
         is_copy: bool,
@@ -268,16 +330,15 @@ class LoopGroup:
         """Add a tree, unless every part would read a result of the group, or too much memory, as a whole."""
         size = self.whole_bytes
         names = {str(op.instruction.result) for op in members}
-        for op, tensor in whole:
-            root = self.block.facts.vectors.root(tensor.source) if tensor.kind == "value" else None
-            if isinstance(root, Local) and (root.name in self.splits or root.name in names):
+        for op, operand in whole:
+            source = operand.source
+            if isinstance(source, Local) and (source.name in self.splits or source.name in names):
                 return False
-            size += tensor_bytes(tensor.type) if op.intrinsic.name in PRODUCTS else 0
+            size += tensor_bytes(operand.tensor.type) if op.intrinsic.name in PRODUCTS else 0
         if size > self.whole_limit or names & self._read_whole:
             return False
         self.whole_bytes = size
-        for _, tensor in whole:
-            self._read_whole.add(str(self.block.facts.vectors.root(tensor.source)).removeprefix("%"))
+        self._read_whole |= {operand.source.name for _, operand in whole if isinstance(operand.source, Local)}
         for op in members:
             self.ops[id(op.instruction)] = op
             if op.result is not None:
@@ -288,12 +349,12 @@ class LoopGroup:
             self._wanted[name] = part if self._wanted.get(name, part) == part else None
         return True
 
-    def _reads_part(self, tensor: Tensor, part: Split, wanted: dict[str, Split | None]) -> bool:
+    def _reads_part(self, operand: _Operand, part: Split, wanted: dict[str, Split | None]) -> bool:
         """Whether parts of an operand can be read: of the group's results as they are split, or of memory."""
-        if tensor.kind != "value":
+        tensor, root = operand.tensor, operand.source
+        if root is None:
             return part.position_in(tensor.type) is not None
         vectors = self.block.facts.vectors
-        root = vectors.root(tensor.source)
         if isinstance(root, Constant):
             return isinstance(splat_value(root, vectors.definitions), Constant)
         if not isinstance(root, Local) or root.type != tensor.source.type:

@@ -100,7 +100,7 @@ class _ProfitLimits:
 
 def _splits(block: BlockOperations, root: TensorOp) -> Iterable[Split]:
     """The splits of a result along each of its dimensions, which the operations of its tree know."""
-    types = [op.result for op in block.groups.members(root) if op.result is not None and root.result is not None]
+    types = [op.result for op in block.members(root) if op.result is not None and root.result is not None]
     splits = [
         Split.along(type_, dimension, type_.shape[type_.position(dimension)])
         for type_ in types
