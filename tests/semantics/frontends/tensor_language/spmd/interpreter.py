@@ -134,7 +134,7 @@ class _Item:
                     scope.update(zip((r.text for r in i.results), result, strict=True))
                 case Store():
                     place = tuple(int(scope[n.text]) for n in i.indices)
-                    self._memory[i.target.text][place] = scope[i.value.text]
+                    self._memory[i.destination.text][place] = scope[i.value.text]
                 case _:
                     scope[i.result.text] = self._value(i, scope)
         return []

@@ -279,11 +279,14 @@ class _Writer:
 
     def _store(self, type_: ScalarType, memref: str, value: Name | None = None) -> None:
         indices = (self._own, self._chance.choice(self._slots))
-        self._out.append(Store(value=value or self._name(type_), target=Name(memref), indices=indices))
+        self._out.append(Store(value=value or self._name(type_), destination=Name(memref), indices=indices))
 
     def _exchange(self) -> None:
         """Through memory: each work-item reads any other's number, or all read the same."""
-        self._out += [Store(value=self._name(I32), target=Name("X"), indices=(self._own,)), Barrier(fence_global=True)]
+        self._out += [
+            Store(value=self._name(I32), destination=Name("X"), indices=(self._own,)),
+            Barrier(fence_global=True),
+        ]
         is_common = self._chance.random() < 0.3
         index = self._constant(INDEX, self._chance.randrange(self._items)) if is_common else self._index(self._items)
         result = self._add(Load, I32, source=Name("X"), indices=(index,))
