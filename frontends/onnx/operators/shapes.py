@@ -184,8 +184,8 @@ def slice_(
     begin, stop, step = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
     for a, b, s, d in zip(first, last, strides, places, strict=True):
         begin[d], stop[d], step[d] = slice(a, b, s).indices(x.shape[d])
-        if a < -x.shape[d] and s < 0:
-            begin[d] = -1
+        if s < 0 and x.shape[d]:  # a start before the first element is that element, other than in Python
+            begin[d] = max(begin[d], 0)
         if s > 0:
             stop[d] = max(begin[d], stop[d])
         elif b < -x.shape[d] or stop[d] < 0:

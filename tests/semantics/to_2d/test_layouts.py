@@ -100,3 +100,13 @@ def test_images_between_convolutions_have_channels_last_on_a_matrix_unit() -> No
 
 def test_arguments_and_results_keep_their_order() -> None:
     assert _images_with_channels_last(_chain(Graph("f"), ml_dtypes.bfloat16, ends=True).text(), "amx", Options()) == 0
+
+
+@pytest.mark.parametrize("target", _TARGETS)
+def test_parts_of_images_are_matrices_of_products(target: str) -> None:
+    """Columns of all channels are read in place: as the rows of a matrix, they have no strides with channels last."""
+    g = Graph("f")
+    y = g.convolution(g.parameter("x", (5, 11, 11)), g.parameter("w", (2, 11, 3)), 2)
+    g.output(y[:, :, 3:] @ g.constant(np.arange(6, dtype=np.float32).reshape(2, 3)))
+    for seed in (None, *range(4)):
+        assert validate(g.text(), target, runs=1, options=Options(decision_seed=seed)) == []

@@ -141,6 +141,8 @@ CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, A
     "top k of zeros": ("TopK", {"x": np.array([0, -0.0, 1, -0.0, 0, -1], np.float32)}, 11, {"k": integers(5)}, {}),
     "top k of zeros, ascending": ("TopK", {"x": np.array([0, -0.0, 1, -0.0, 0, -1], np.float32)}, 11, {
         "k": integers(5)}, {"largest": 0}),
+    "slice from before the first element": ("Slice", X, 13, {
+        "s": integers(-9), "e": integers(-99), "a": integers(1), "t": integers(-1)}, {}),
     "affine grid of a sample": ("AffineGrid", {"x": floats(1, 2, 3)}, 20, {"s": integers(1, 2, 3, 4)}, {}),
     "affine grids": ("AffineGrid", {"x": floats(2, 3, 4)}, 20, {"s": integers(2, 1, 2, 3, 4)}, {"align_corners": 1}),
     "quantize zeros": ("DynamicQuantizeLinear", {"x": np.zeros((2, 3), np.float32)}, 11, {}, {}),

@@ -39,6 +39,7 @@ from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.fusion import has_dilated_input, is_reduction
 from tlx.lower.to_2d.memory.copies import copy_cycles
 from tlx.lower.to_2d.memory.operand_views import OperandViews, SymbolicStorage
+from tlx.lower.to_2d.memory.padding import is_crop
 
 _LEAST_RANK: Final = 3
 _CONVOLUTION: Final = "convolution"
@@ -102,8 +103,9 @@ def _may_change(operands: OperandViews, op: TensorOp) -> bool:
         return False
     if facts.vectors.needs_ssa(name):
         return False
-    image = replace(operands, layouts={name: _last_order(result)}, storage=SymbolicStorage()).result_view(op)
-    return all(_reads_strides(operands, use.instruction, image) for use in facts.vectors.uses.get(name, ()))
+    changed = replace(operands, layouts={name: _last_order(result)}, storage=SymbolicStorage())
+    image = changed.result_view(op)
+    return all(_reads_strides(changed, use.instruction, image) for use in facts.vectors.uses.get(name, ()))
 
 
 def _has_extents_of(op: TensorOp, type_: TensorType) -> bool:
@@ -117,7 +119,7 @@ def _takes_strides(op: TensorOp) -> bool:
 
 
 def _reads_strides(operands: OperandViews, user: Instruction, image: TensorView) -> bool:
-    """Whether all that uses a result reads its memory with the strides of an image."""
+    """Whether all that uses a result reads its memory with the strides of an image, which the operands have."""
     facts = operands.facts
     own = facts.tensors.op_of(user)
     if own is not None:
@@ -128,10 +130,14 @@ def _reads_strides(operands: OperandViews, user: Instruction, image: TensorView)
     if image.reshaped(token.type) is None:
         return False
     readers = [facts.tensors.op_of(use.instruction) for use in facts.vectors.uses.get(str(user.result), ())]
-    return all(reader is not None and _reads_image(reader, token) for reader in readers)
+    return all(reader is not None and _reads_image(operands, reader, token) for reader in readers)
 
 
-def _reads_image(op: TensorOp, token: Tensor) -> bool:
+def _reads_image(operands: OperandViews, op: TensorOp, token: Tensor) -> bool:
+    name = str(op.instruction.result)
+    if name in operands.views and is_crop(op):  # its readers read the image, too, perhaps in another shape
+        users = operands.facts.vectors.uses.get(name, ())
+        return all(operands.readers(use.instruction) is not None for use in users)
     if op.intrinsic.name == _CONVOLUTION:
         return op.tensors[0] is token and op.tensors[1] is not token and not has_dilated_input(op)
     return op.pointer is None and _takes_strides(op)
