@@ -217,6 +217,19 @@ end:
     check(text)
 
 
+def test_results_stored_in_another_block() -> None:
+    """Their stores stay there: whether they run depends on a condition."""
+    stored = f"store {typed(SCORES)} %s, ptr %z"
+    lines = "\n  ".join([*FIRST, PRODUCT, *EXP, *SECOND, LAST, "br i1 %p, label %then, label %end"])
+    parameters = "ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %y, ptr noalias %z, i1 %p"
+    for stores in ([STORE], [stored], [stored, STORE]):
+        then, after = "\n  ".join(stores), "" if STORE in stores else STORE
+        text = f"define void @f({parameters}) {{\n  {lines}\n\nthen:\n  {then}\n  br label %end\n\nend:\n  {after}\n"
+        text += "  ret void\n}\n"
+        for seed in SEEDS:
+            assert validate(text, "generic", options=Options(decision_seed=seed), runs=3) == []
+
+
 def test_inside_a_loop() -> None:
     """The operations are in a loop of the program that carries a tensor."""
     text = f"""define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %y) {{
