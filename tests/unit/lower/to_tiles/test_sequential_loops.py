@@ -60,6 +60,17 @@ def _product(m: int, n: int, k: int, x: str = "%x", y: str = "%y") -> str:
     return _load("%l", x, (m, k)) + _load("%r", "%b", (k, n)) + product + _store("%p", y, (m, n))
 
 
+def _batch() -> str:
+    """A product of two pairs of matrices, whose loop is independent."""
+    order, none = "<3 x i32> <i32 0, i32 1, i32 2>", "<3 x i32> zeroinitializer"
+    place = f"<3 x i32> <i32 2, i32 64, i32 64>, {order}, {none}"
+    loads = "".join(
+        f"  %{name}t = call token @llvm.tensor.load(ptr elementtype(float) %{name}, {place}, {none})\n" for name in "ab"
+    )
+    product = "  %batch = call <8192 x float> @llvm.tensor.matmul(token %at, token %bt)\n"
+    return f"{loads}{product}  store <8192 x float> %batch, ptr %c\n"
+
+
 def _sum(rows: int, columns: int) -> str:
     vector = f"<{rows * columns} x float>"
     total = f"  %v = call {vector} @llvm.tensor.tovector(token %l)\n  %s = fadd {vector} %v, %v\n"
@@ -74,13 +85,35 @@ def _lowered(text: str, target: str, **options: str) -> tuple[dict[str, str], li
     return functions, [remark.message for remark in settings.remarks]
 
 
+def _affine(rows: int, columns: int) -> str:
+    """A matrix, to which four rows are added."""
+    vector = f"<{rows * columns} x float>"
+    lines = [_load("%l", "%x", (rows, columns)), f"  %s0 = call {vector} @llvm.tensor.tovector(token %l)\n"]
+    for number in range(4):
+        address = f"%row{number}"
+        lines.append(f"  {address} = getelementptr float, ptr %b, i64 {number * columns}\n")
+        shape, order, none = f"<1 x i32> <i32 {columns}>", "<1 x i32> zeroinitializer", "<1 x i32> zeroinitializer"
+        load = f"ptr elementtype(float) {address}, {shape}, {order}, {none}, {none}"
+        lines.append(f"  %t{number} = call token @llvm.tensor.load({load})\n")
+        size = _SHAPE.format(rows, columns)
+        rows_of = f"@llvm.tensor.broadcast(token %t{number}, {size}, <1 x i32> <i32 1>)"
+        lines.append(f"  %w{number} = call {vector} {rows_of}\n")
+        lines.append(f"  %s{number + 1} = fadd {vector} %s{number}, %w{number}\n")
+    return "".join(lines) + _store("%s4", "%y", (rows, columns))
+
+
 @pytest.mark.parametrize(
     "text",
-    [_loop(_product(256, 512, 512), 1 << 18, "64"), _loop(_sum(512, 512), 1 << 18, "64")],
-    ids=["product", "map"],
+    [
+        _loop(_product(256, 512, 512), 1 << 18, "64"),
+        _loop(_sum(512, 512), 1 << 18, "64"),
+        _loop(_affine(256, 1024), 1 << 18, "64"),
+    ],
+    ids=["product", "map", "rows"],
 )
 def test_kernels_are_those_outside_of_loops(text: str) -> None:
     """The next iteration's operands are not prefetched, and all iterations' results do not count as a stream."""
+    text = text.replace("  ret void", f"{_batch()}  ret void")
     (inside, remarks), (outside, expected) = _lowered(text, "avx2"), _lowered(_once(text), "avx2")
     kernels = {name: body for name, body in inside.items() if name.startswith(("tlx.matmul", "tlx.map"))}
     assert kernels
