@@ -316,8 +316,10 @@ def _disown_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # Functions in C: an interrupt of one in Python would leave the lock held for ever.
-    _unlock = getattr(_starting, "_at_fork_reinit")  # noqa: B009 (of the standard library, but not in its stubs)
+    # Functions in C: an interrupt of one in Python would leave the lock held for ever. In the child, another thread of
+    # the parent may hold it, if an interrupt ended `acquire`: `_at_fork_reinit` unlocks it all the same. `logging` uses
+    # it, too, but it is not public, so that a Python may lack it.
+    _unlock = getattr(_starting, "_at_fork_reinit", _starting.release)
     os.register_at_fork(before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_unlock)
     os.register_at_fork(after_in_child=_disown_all)
 

@@ -126,7 +126,7 @@ class DeferredVerification:
     def start(self) -> None:
         """Start the thread; where no thread can be started, the caller waits.
 
-        Whoever can cancel the verification has it before: the caller may be interrupted here.
+        It is not part of the constructor, so that the caller can cancel a verification whose start is interrupted.
         """
         assert self._thread is not None
         try:
