@@ -47,8 +47,8 @@ class KLoopLimits:
         max_addressed_elements: Elements of A that an iteration may load: where these loads have no displacement, each
             takes an integer register.
         loads_ahead: By how many products operands are loaded before their first use; 0: right before it.
-        keeps_order: Whether a label before the loads of each row or column of a tile that leaves no register free keeps
-            LLVM from loading operands ahead: it would spill sums.
+        keeps_order: Whether the order of loads and products is kept in tiles that leave no register free: a label
+            before the loads of each row or column keeps LLVM from loading operands ahead and spilling sums.
         spare_registers: Registers that tiles of multiply-adds leave free for these operands.
         spare_dot_registers: The same for tiles of dot products.
     """
