@@ -32,7 +32,7 @@ from tlx.lower.memory.views import StridedDim, collapse_neighbours
 INDEX_LIMIT: Final = 1 << 31
 """Upper bound of extents and pitches of 2-D tensors."""
 _LONG_COLUMN: Final = 64
-"""Elements of a column whose cache lines all stay in the first-level cache until the next column."""
+"""Elements from which a column counts as long: the loops around it take little of the time."""
 
 
 class LoopDim(NamedTuple):

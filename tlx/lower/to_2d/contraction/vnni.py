@@ -132,7 +132,7 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
         return None
     columns, at = across
     groups = next((dim for dim in c.k if _steps(dim) == (width, width * columns)), None)
-    rows_of_lhs = math.prod(dim[0] for dim in c.m)
+    rows_of_lhs = math.prod(dim.extent for dim in c.m)
     if groups is None or not _is_read(c.rhs.element, width, target, rows_of_lhs):
         return None
     rows = LoopDim(groups.extent * width, (1, columns, *groups.strides[OUT:]))
@@ -144,7 +144,7 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
 
 def has_dense_vnni_rows(c: Contraction) -> bool:
     """Whether the interleaved rows of a right operand are contiguous."""
-    return c.k[-1][1][RHS] == c.n[-1][0]
+    return c.k[-1].strides[RHS] == c.n[-1].extent
 
 
 def without_vnni_rows(c: Contraction) -> Contraction:

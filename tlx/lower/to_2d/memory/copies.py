@@ -361,13 +361,13 @@ def _copy_blocks(b: TensorBuilder, pointers: _Pointers, elements: tuple[Type, Ty
 
 def _copy_rows(b: TensorBuilder, pointers: _Pointers, element: Type, rows: LoopDim, rest: list[LoopDim]) -> None:
     """Copy along a dimension that is contiguous in both: 2-D copies of it and its neighbour, memcpy if it has none."""
-    second = next((w for w in reversed(rest) if max(w.strides) < INDEX_LIMIT), None)
+    second = next((dim for dim in reversed(rest) if max(dim.strides) < INDEX_LIMIT), None)
     with loop_nest(b, without_dims(rest, second), 2) as offsets:
         source, destination = _addresses(b, pointers, element, offsets)
         if second is None:
-            copy_bytes(b, source, destination, rows[0] * bytes_of(element))
+            copy_bytes(b, source, destination, rows.extent * bytes_of(element))
             return
-        type_ = TensorType.dense(element, (second[0], rows[0]))
+        type_ = TensorType.dense(element, (second.extent, rows.extent))
         token = b.tensor_load(source, type_, (0, second.strides[0]), "rows")
         b.tensor_store(destination, token, (0, second.strides[1]))
 
@@ -382,7 +382,7 @@ def _copy_columns(
             size = bytes_of(element)
             b.store(b.load(element, source, size), destination, size)
             return
-        type_ = TensorType.dense(element, (column[0], 1))
+        type_ = TensorType.dense(element, (column.extent, 1))
         token = b.tensor_load(source, type_, (0, column.strides[0]), "column")
         b.tensor_store(destination, token, (0, column.strides[1]))
 
