@@ -58,13 +58,14 @@ class NumbaKernel(ABC):
     def __repr__(self) -> str:
         return f"<kernel {self.name}({', '.join(self.parameters)})>"
 
-    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call the kernel.
 
         Raises:
             ArgumentError: An argument has the wrong type, or there are too few or too many.
             ShapeError: An array has another shape than the kernel takes.
         """
+        out = None if OUT in self.parameters else named.pop(OUT, None)
         if named:
             arguments = self._in_order(arguments, named, {})
         types = self._types_of((*arguments, *(() if out is None else (out,))))

@@ -52,6 +52,25 @@ def test_weights_and_results_of_a_graph_stay_on_the_device(new_target: Callable[
         layer(y)
 
 
+def test_donated_arrays_that_share_memory(new_target: Callable[[], Target]) -> None:
+    graph = tlx.Graph("moments")
+    m, v = (graph.parameter(name, (8, 16), donated=True) for name in "mv")
+    g = graph.parameter("g", (8, 16))
+    for old, new in ((m, m + g), (v, v + g * g)):
+        graph.output(new, into=old)
+    step = graph.compile(new_target())
+    zeros, data = np.zeros((8, 16), np.float32), integers((8, 16), np.float32)
+    first, second = step(zeros, zeros, data)
+    np.testing.assert_array_equal(first, data)
+    np.testing.assert_array_equal(second, data * data)
+    assert isinstance(step.call, DeviceFunction)
+    m, v = (step.call.on_device(array) for array in (zeros, data))
+    with pytest.raises(ArgumentError, match="v: the call would overwrite an argument with the same memory"):
+        step(m, m, v)
+    first, second = step(m, v, data)
+    assert (first, second) == (m, v)
+
+
 def test_jax(new_target: Callable[[], Target]) -> None:
     jax: Any = pytest.importorskip("jax")
     w, v = normal((32, 16), np.float32), normal((16, 32), np.float32, 1)

@@ -109,7 +109,7 @@ class DiskCache:
         """The sections of an entry; None if there is none, or it is damaged."""
         path = self.directory / key
         try:
-            sections = _sections(key, path.read_bytes())
+            sections = _sections(key, path.read_bytes()) if path.is_file() else None  # reading a pipe would wait
         except (OSError, ValueError):
             return None
         if sections is not None:
@@ -128,7 +128,10 @@ class DiskCache:
             return
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with files.atomic_file(self.directory / key) as file:
+            path = self.directory / key
+            if not path.is_file():
+                path.unlink(missing_ok=True)  # writing to a pipe or a device would not replace it, and may wait
+            with files.atomic_file(path) as file:
                 file.write(_MAGIC + _digest(key, content) + content)
         except (OSError, ValueError) as error:
             self._warn(files.os_error_text(error) if isinstance(error, OSError) else "Invalid argument")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -94,12 +94,12 @@ class GraphFunction:
         Returns:
             A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
             the array that was passed, or a new one if that could not be written or shares memory with another
-            array. If any array that is passed is in the memory of the device for which the graph is compiled, new
+            one. If any array that is passed is in the memory of the device for which the graph is compiled, new
             arrays are, too.
 
         Raises:
-            ArgumentError: There are too few or too many arrays, one has another shape or element type, or a stream or
-                event is passed to code for a CPU.
+            ArgumentError: There are too few or too many arrays, one has another shape or element type, one that would
+                be overwritten shares memory of a device with another, or a stream or event is passed to code for a CPU.
         """
         passed = [i for i in self.inputs if i.array is None]
         if len(arrays) != len(passed):
@@ -110,9 +110,7 @@ class GraphFunction:
             return self._called_on_device(self.call, given, order)
         check_host_order(order)
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
-        donated = {i.name for i in passed if i.is_donated}
-        if donated and len(passed) > 1:
-            _separate(by_name, donated)
+        _separate(by_name, {i.name for i in passed if i.is_donated})
         results = [aligned_array(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
         if self.prepared is not None:
@@ -132,22 +130,30 @@ class GraphFunction:
         return isinstance(call, DeviceFunction) and call.array_of(value, stream_handle(stream)) is not None
 
     def _called_on_device(self, function: DeviceFunction, given: dict[str, Any], order: CallOrder) -> Any:
-        stays, passed, new = False, list[Any](), list[Any]()
+        stays, new = False, list[Any]()
         stream = order.get("stream")
         handle = stream_handle(stream)
-        weights = iter(self.weights)
+        on_host: dict[str, Array] = {}
+        on_device: list[tuple[int, int, str]] = []
         for declared in self.inputs:
             if declared.array is not None:
-                passed.append(next(weights))
                 continue
             resident = function.array_of(given[declared.name], handle)
             if resident is None:
-                given[declared.name] = _checked(declared, given[declared.name])
+                on_host[declared.name] = _checked(declared, given[declared.name])
             elif resident.shape != declared.shape:
                 got = listed(resident.shape)
                 raise ArgumentError(f"{declared.name}: expected an array of shape {listed(declared.shape)}, got {got}")
-            stays |= resident is not None
-            passed.append(given[declared.name])
+            else:
+                stays = True
+                on_device.append((resident.address, resident.size, declared.name))
+        donated = {i.name for i in self.inputs if i.is_donated}
+        for name in _sharing(on_device, donated):
+            raise ArgumentError(f"{name}: the call would overwrite an argument with the same memory: pass a copy")
+        _separate(on_host, donated)
+        given |= on_host
+        weights = iter(self.weights)
+        passed = [given[i.name] if i.array is None else next(weights) for i in self.inputs]
         results: list[Any] = []
         for output in self.outputs:
             if output.into is not None:
@@ -376,15 +382,28 @@ def _checked(expected: Input, array: Any) -> Array:
 
 
 def _separate(arrays: dict[str, Array], donated: AbstractSet[str]) -> None:
-    """Copy each donated array that shares memory with another one, which the function would overwrite."""
-    spans = sorted((array_address(array), array.nbytes, name) for name, array in arrays.items() if array.nbytes)
+    """Replace donated arrays that share memory with others, which the function would overwrite, by copies."""
+    spans = [(array_address(array), array.nbytes, name) for name, array in arrays.items()] if donated else []
+    for name in _sharing(spans, donated):
+        arrays[name] = arrays[name].copy()
+
+
+def _sharing(spans: Iterable[tuple[int, int, str]], donated: AbstractSet[str]) -> list[str]:
+    """Names of donated arrays without which no donated one shares memory with another array.
+
+    Args:
+        spans: The address, the size in bytes and the name of each array.
+        donated: Names of donated arrays.
+    """
+    sharing: list[str] = []
     reach, last = 0, ""  # where the arrays so far end, and which of them ends there
-    for start, size, name in spans:
+    for start, size, name in sorted(span for span in spans if span[1]):
         if start < reach and name in donated:
-            arrays[name] = arrays[name].copy()
+            sharing.append(name)
             continue
         if start < reach and last in donated:
-            arrays[last] = arrays[last].copy()
+            sharing.append(last)
             reach = 0
         if start + size > reach:
             reach, last = start + size, name
+    return sharing

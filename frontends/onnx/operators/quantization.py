@@ -89,9 +89,8 @@ def _quantized(t: Tensors, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     axes = range(len(x.shape))
     most, least = t.maximum(t.reduce("max", x, axes), 0), t.minimum(t.reduce("min", x, axes), 0)
     range_ = t.subtract(most, least)
-    scale = t.where(
-        t.compare("eq", range_, 0), 1, t.divide(range_, 255)
-    )  # all zeros have the scale 1, as in onnxruntime
+    # The scale of zeros is 1, as in onnxruntime.
+    scale = t.where(t.compare("eq", range_, 0), 1, t.divide(range_, 255))
     zero = t.unary("round", t.minimum(t.maximum(t.divide(t.subtract(0, least), scale), 0), 255))
     return _saturated(t, t.unary("round", t.divide(x, scale)), zero, _UNSIGNED), scale, t.convert(zero, _UNSIGNED)
 

@@ -190,15 +190,16 @@ def _cubic(distance: Array, a: float) -> Array:
 @operator("AffineGrid")
 def affine_grid(t: Tensors, node: OnnxNode, matrices: Tensor, size: Tensor) -> Tensor:
     """Positions for GridSample: those of the elements of a tensor, times `matrices`, `(N, D, D + 1)`."""
-    samples, _, *extents = t.integers(size, "size") or [0, 0]
+    sizes = t.integers(size, "size") or []
+    extents = sizes[2:]
     rank = len(extents)
-    if rank not in (2, 3) or matrices.shape != (samples, rank, rank + 1):
-        t.fail(f"matrices {matrices.shape} do not fit size {[samples, '...', *extents]}")
+    if rank not in (2, 3) or matrices.shape != (sizes[0], rank, rank + 1):
+        t.fail(f"matrices of shape {matrices.shape} do not fit size {sizes}")
     ends = [1 if node.integer("align_corners", 0) and e > 1 else 1 - 1 / max(e, 1) for e in extents]
     along = [np.linspace(-end, end, e) for end, e in zip(ends, extents, strict=True)]
     last_first = np.meshgrid(*along, indexing="ij")[::-1]
     positions = np.stack([*last_first, np.ones(extents)], axis=-1).reshape(-1, rank + 1).astype(matrices.dtype)
-    return t.reshape(product(t, positions, t.transpose(matrices, (0, 2, 1))), (samples, *extents, rank))
+    return t.reshape(product(t, positions, t.transpose(matrices, (0, 2, 1))), (sizes[0], *extents, rank))
 
 
 @operator("GridSample")

@@ -485,6 +485,23 @@ def test_damaged_entries_are_replaced(tmp_path: Path) -> None:
         assert DiskCache(tmp_path).load(entry.name) is not None
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_entries_that_are_no_files_are_replaced(tmp_path: Path, kind: str) -> None:
+    """Reading a pipe, or writing to it, may wait for ever, so another process does it."""
+    if kind == "pipe":
+        os.mkfifo(tmp_path / KEY)
+    else:
+        (tmp_path / KEY).symlink_to(os.devnull)
+    use = """import sys
+from tlx.api.cache import DiskCache
+cache = DiskCache(sys.argv[1])
+assert cache.load(sys.argv[2]) is None
+cache.store(sys.argv[2], [b"one"])"""
+    subprocess.run([sys.executable, "-c", use, tmp_path, KEY], check=True, timeout=HANG_S)
+    assert DiskCache(tmp_path).load(KEY) == [b"one"]
+    assert [path.is_symlink() for path in tmp_path.iterdir()] == [False]
+
+
 def test_least_recently_used_entries_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TLX_CACHE_SIZE", "5000")
     cache = DiskCache(tmp_path)

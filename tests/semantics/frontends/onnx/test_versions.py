@@ -9,6 +9,7 @@ import pytest
 
 from tests.semantics.frontends.onnx.models import Array, expected, model
 from tests.semantics.frontends.onnx.node_cases import check
+from tlx.diagnostics import TlxError
 from tlx.frontends.onnx import InferenceSession
 
 RNG = np.random.default_rng(0)
@@ -172,3 +173,9 @@ def test_determinants_of_half() -> None:
     (result,) = InferenceSession(model("Det", {"x": x}, 11, {}, ("y",))).run(None, {"x": x})
     assert result.dtype == np.float16
     np.testing.assert_allclose(result, np.linalg.det(x.astype(np.float32)), rtol=1e-3)
+
+
+def test_affine_grid_of_a_vector() -> None:
+    data = model("AffineGrid", {"x": floats(1, 2, 3)}, 20, {"s": integers(4)}, ("y",))
+    with pytest.raises(TlxError, match=r"matrices of shape \(1, 2, 3\) do not fit size \[4\]"):
+        InferenceSession(data)

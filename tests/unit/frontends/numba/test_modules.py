@@ -117,6 +117,18 @@ def test_numbers() -> None:
         scale(x, y)
 
 
+def test_arguments_by_name() -> None:
+    """Also those whose names mean something to kernels of graphs, or to Python."""
+    text = SCALE.replace("%y", "%out").replace("%x", "%self")
+    scale: Any = tlx.numba.compile(text)
+    assert scale.parameters[:2] == ("self", "out")
+    x, y = np.arange(8, dtype="f4"), np.zeros(8, "f4")
+    scale(out=y, self=x, n=1, twice=True, d=1.0, f=0.0)
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(tlx.ArgumentError, match="takes no out: the module's function writes to its arguments"):
+        tlx.numba.compile(SCALE)(x, y, 1, True, 1.0, 0.0, out=y)
+
+
 def test_constructors_run_before_the_first_call() -> None:
     state_of: Any = tlx.numba.compile(STARTED)
 
