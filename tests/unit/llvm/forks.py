@@ -417,4 +417,5 @@ last:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore interrupts
     globals()[sys.argv[1]]()
