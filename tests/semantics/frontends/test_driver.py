@@ -192,6 +192,24 @@ def test_a_signal_leaves_nothing_behind(folder: Path) -> None:
         assert not [path for path in folder.iterdir() if path.name.startswith("out") and command.returncode]
 
 
+def test_a_signal_in_the_last_step_removes_the_dependency_file(folder: Path) -> None:
+    """By then the first clang has written it."""
+    require("clang-19")
+    clang, reached = folder / "clang", folder / "reached"
+    clang.write_text(f'#!/bin/sh\ncase "$*" in *"-x ir"*) touch {reached}; exec sleep 60;; esac\nexec clang-19 "$@"\n')
+    clang.chmod(0o755)
+    words = ["tlx-cc", "-O2", "-MD", "-c", "gemm.c", "-o", "out.o"]
+    with subprocess.Popen(words, cwd=folder, env=environment(folder, str(clang))) as command:
+        while not reached.exists():
+            assert command.poll() is None
+            time.sleep(0.01)
+        assert (folder / "out.d").exists()
+        command.send_signal(signal.SIGTERM)
+    assert command.returncode == -signal.SIGTERM
+    assert not list((folder / "tmp").iterdir())
+    assert not list(folder.glob("out*"))
+
+
 def test_a_cmake_project(tmp_path: Path) -> None:
     for tool in ("cmake", "ninja", "ctest"):
         require(tool)

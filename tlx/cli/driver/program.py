@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tlx.cli.driver.arguments import INCLUDING, SOURCES, CommandArgument, Role, expanded, parse, words_of
@@ -83,8 +84,11 @@ def _run(name: str, words: list[str], own: list[str], *, cxx: bool) -> int:
         clang.become([*include, *words])
     from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as folder:
-        return _compile(name, clang, words, arguments, sources, include, settings, own, folder)
+    with (
+        TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as folder,
+        _dependency_options() as dependencies,
+    ):
+        return _compile(name, clang, words, arguments, sources, include, settings, own, folder, dependencies)
 
 
 def _settings(own: list[str], name: str) -> Settings | None:
@@ -117,6 +121,7 @@ def _compile(
     settings: Settings | None,
     own: list[str],
     folder: str,
+    dependencies: list[str],
 ) -> int:
     from tlx.cli.driver.source import SourceFile
 
@@ -129,7 +134,7 @@ def _compile(
             continue
         settings = settings or _settings(own, name)
         assert settings is not None
-        status, module, said = _lowered(name, source, settings, f"{folder}{os.sep}{number}")
+        status, module, said = _lowered(name, source, settings, f"{folder}{os.sep}{number}", dependencies)
         if status:
             return status
         if module:
@@ -153,9 +158,12 @@ def _compile(
     return exit_status(status)
 
 
-def _lowered(name: str, source: SourceFile, settings: Settings, folder: str) -> tuple[int, str, list[Message]]:
+def _lowered(
+    name: str, source: SourceFile, settings: Settings, folder: str, dependencies: list[str]
+) -> tuple[int, str, list[Message]]:
     """Exit status, the file of the lowered module of a source, and remarks; no file without tensor operations."""
     names = [] if source.argument.language == "ir" else source.name_options()
+    dependencies += names
     done = False
     try:
         result = _lowered_with_names(name, source, settings, folder, names)
@@ -209,8 +217,19 @@ def _say(text: bytes) -> None:
     sys.stderr.buffer.flush()
 
 
+@contextmanager
+def _dependency_options() -> Generator[list[str]]:
+    """A list for options that name dependency files: a signal removes the files, as the output is never written."""
+    options: list[str] = []
+    try:
+        yield options
+    except SignalledError:
+        _remove_dependencies(options)
+        raise
+
+
 def _remove_dependencies(options: Sequence[str]) -> None:
-    """Remove the dependency file of a source that failed, as clang does."""
+    """Remove the dependency files of sources that failed, as clang does."""
     from contextlib import suppress
     from itertools import pairwise
 
