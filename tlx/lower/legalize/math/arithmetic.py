@@ -302,9 +302,21 @@ def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumb
     """
     if lanes.float_instructions is not None:
         return scale_by_instruction(lanes, lanes.float_instructions, x, exponent.number)
-    word = lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.low_bits, lanes.fraction))
+    word = _bits_of_product(lanes, x, exponent)
     is_subnormal = lanes.b.icmp("slt", word, lanes.word(1 << lanes.fraction))
     return ScaledNumber(lanes.from_bits(raise_subnormal(lanes, word, is_subnormal)), is_subnormal)
+
+
+def scale_to_normal(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
+    """The product x 2^exponent of x, from 0.7 to 2, where it is a normal number."""
+    if lanes.float_instructions is not None:
+        return lanes.float_instructions.scale(lanes.b, x, exponent.number)
+    return lanes.from_bits(_bits_of_product(lanes, x, exponent))
+
+
+def _bits_of_product(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
+    """The bits of x 2^exponent, if it is a normal number: the exponent is added to those of x."""
+    return lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.low_bits, lanes.fraction))
 
 
 def raise_subnormal(lanes: LaneArithmetic, word: Value, is_subnormal: Value) -> Value:

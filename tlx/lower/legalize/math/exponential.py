@@ -109,6 +109,7 @@ from tlx.lower.legalize.math.arithmetic import (
     round_to_step,
     scale_by_instruction,
     scale_by_power_of_two,
+    scale_to_normal,
     two_sum,
     ulp_to_one,
 )
@@ -210,7 +211,7 @@ def exp(lanes: LaneArithmetic, x: Value) -> Value:
         return _by_table(lanes, lanes.float_instructions, bounded)
     n, r = reduce_exponent(lanes, bounded)
     if is_normal:
-        return _scale_normal(lanes, exp_of_reduced(lanes, r), n)
+        return scale_to_normal(lanes, exp_of_reduced(lanes, r), n)
     return _power(lanes, x, exp_of_reduced(lanes, r), n, parameters.overflow)
 
 
@@ -252,17 +253,8 @@ def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: V
     less_one = lanes.mul(r, horner(lanes, r, _NEAR_ZERO))
     fraction = lanes.multiply_add(power, less_one, power)
     if lanes.accuracy.normal:
-        return float_instructions.scale(lanes.b, fraction, n.number)
+        return scale_to_normal(lanes, fraction, n)
     return round_scaled(lanes, scale_by_power_of_two(lanes, fraction, n))
-
-
-def _scale_normal(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
-    """The product x 2^exponent, which is a normal number."""
-    if lanes.float_instructions is not None:
-        return lanes.float_instructions.scale(lanes.b, x, exponent.number)
-    return lanes.from_bits(
-        lanes.integer_op("add", lanes.bits(x), lanes.integer_op("shl", exponent.low_bits, lanes.fraction))
-    )
 
 
 def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, exponent: Value) -> Value:
