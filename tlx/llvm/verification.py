@@ -121,7 +121,7 @@ class DeferredVerification:
         self._text = str(module)
         self._accepted = False
         self._cancelled = threading.Event()
-        self._thread: threading.Thread | None = threading.Thread(target=self._verify, args=(self._text,), daemon=True)
+        self._thread: threading.Thread | None = threading.Thread(target=self._verify, daemon=True)
 
     def start(self) -> None:
         """Start the thread; where no thread can be started, the caller waits.
@@ -133,11 +133,11 @@ class DeferredVerification:
             self._thread.start()
         except RuntimeError:
             self._thread = None
-            self._verify(self._text)
+            self._verify()
 
-    def _verify(self, text: str) -> None:
+    def _verify(self) -> None:
         with contextlib.suppress(Exception):  # not accepted: who verifies the text again gets the error
-            self._accepted = verify(text, self._cancelled) is None
+            self._accepted = verify(self._text, self._cancelled) is None
 
     def cancel(self) -> None:
         """End the verification: the next request to LLVM need not wait for it."""
