@@ -93,14 +93,14 @@ class HoistPoints:
 
         That block leads to the loop alone: otherwise the loop might not run, and B not be readable.
         """
-        around, definition = self.loops.enclosing_independent_loops(block), self.definitions.get(str(pointer)[1:])
-        for level, loop in enumerate(around):
+        loops, definition = self.loops.enclosing_independent_loops(block), self.definitions.get(str(pointer)[1:])
+        for level, loop in enumerate(loops):
             if loop.entry is None or len(self.flow.successors[loop.entry]) > 1:
                 continue
             address = definition if self._is_defined_in(pointer, loop.blocks) else None
             is_fixed = address is None or self._is_repeatable(address, loop.blocks)
             if is_fixed and not self._is_written_in(pointer, loop.blocks):
-                trips = prod(inner.trips if inner.trips > 1 else _ASSUMED_TRIPS for inner in around[level:])
+                trips = prod(inner.trips if inner.trips > 1 else _ASSUMED_TRIPS for inner in loops[level:])
                 return HoistPoint(self.flow.blocks[loop.entry], trips, address)
         return None
 
