@@ -249,7 +249,7 @@ class _Promotion:
         pairs: list[str] = []
         for name in self.flow.predecessors[block]:
             value = self._resolved(self._at_end(slot, name))
-            for _ in range(self.flow.blocks[name].terminator.targets.count(block)):
+            for _ in range(self.flow.blocks[name].terminator.successors.count(block)):
                 pairs.append(f"[ {value}, %{name} ]")
                 phi.operands += [value, Local(LABEL, name)]
         phi.text = f"%{phi.result} = phi {slot.type} {', '.join(pairs)}"

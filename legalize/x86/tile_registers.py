@@ -216,9 +216,9 @@ class _Webs:
             changed = False
             for block in reversed(self.function.blocks):
                 live: set[str] = set()
-                for target in block.terminator.targets:
-                    live |= exposed[target] | (live_out[target] - defined[target])
-                    live |= incoming.get((target, block.name), set())
+                for successor in block.terminator.successors:
+                    live |= exposed[successor] | (live_out[successor] - defined[successor])
+                    live |= incoming.get((successor, block.name), set())
                 changed = changed or live != live_out[block.name]
                 live_out[block.name] = live
         return live_out

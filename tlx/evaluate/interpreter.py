@@ -110,7 +110,7 @@ def terminator(edges: Edges, instruction: Instruction) -> Exit:
     """
     match instruction.opcode:
         case "br" if len(instruction.operands) == 1:
-            edge = edges[instruction.targets[0]]
+            edge = edges[instruction.successors[0]]
             return lambda _frame: edge
         case "br":
             return _conditional(edges, instruction)
@@ -119,7 +119,7 @@ def terminator(edges: Edges, instruction: Instruction) -> Exit:
         case "ret":
             return _return(edges.scope, instruction)
         case "invoke":
-            edge = edges[instruction.targets[0]]
+            edge = edges[instruction.successors[0]]
             return lambda _frame: edge
         case "unreachable":
             return _unreachable
@@ -129,14 +129,14 @@ def terminator(edges: Edges, instruction: Instruction) -> Exit:
 
 def _conditional(edges: Edges, instruction: Instruction) -> Exit:
     condition = edges.scope.slot(instruction.operands[0])
-    yes, no = (edges[name] for name in instruction.targets)
+    yes, no = (edges[name] for name in instruction.successors)
     return lambda frame: yes if frame[condition] else no
 
 
 def _switch(edges: Edges, instruction: Instruction) -> Exit:
     scope = edges.scope
     value = scope.slot(instruction.operands[0])
-    default, *others = (edges[name] for name in instruction.targets)
+    default, *others = (edges[name] for name in instruction.successors)
     constants = [o for o in instruction.operands[2:] if o.type != LABEL]
     cases = {
         scope.context.symbols.constants.value(constant): edge for constant, edge in zip(constants, others, strict=True)

@@ -22,7 +22,7 @@ from typing import Final
 
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.values import ConstInt, Local, Value
+from tlx.ir.values import ConstInt, Local
 
 
 @dataclass(eq=False)
@@ -40,12 +40,12 @@ class ControlFlow:
 
     def __post_init__(self) -> None:
         self.blocks = {b.name: b for b in self.function.blocks}
-        self.successors = {b.name: list(dict.fromkeys(b.terminator.targets)) for b in self.function.blocks}
+        self.successors = {b.name: list(dict.fromkeys(b.terminator.successors)) for b in self.function.blocks}
         self.order = self._reverse_post_order()
         self.predecessors = {name: [] for name in self.successors}
-        for name, targets in self.successors.items():
-            for target in targets:
-                self.predecessors[target].append(name)
+        for name, successors in self.successors.items():
+            for successor in successors:
+                self.predecessors[successor].append(name)
         self.dominators = self._immediate_dominators()
 
     def _reverse_post_order(self) -> list[str]:
@@ -55,14 +55,14 @@ class ControlFlow:
         self._parents = {first: first}
         stack = [(first, iter(self.successors[first]))]
         while stack:
-            name, targets = stack[-1]
-            target = next((t for t in targets if t not in self._parents), None)
-            if target is None:
+            name, successors = stack[-1]
+            successor = next((s for s in successors if s not in self._parents), None)
+            if successor is None:
                 post.append(name)
                 stack.pop()
                 continue
-            self._parents[target] = name
-            stack.append((target, iter(self.successors[target])))
+            self._parents[successor] = name
+            stack.append((successor, iter(self.successors[successor])))
         return post[::-1]
 
     def _immediate_dominators(self) -> dict[str, str]:
@@ -206,8 +206,8 @@ def natural_loops(flow: ControlFlow) -> list[NaturalLoop]:
     """All natural loops, outer ones first; back edges to the same header make one loop."""
     bodies: dict[str, set[str]] = {}
     for name in flow.order:
-        for target in (block for block in flow.successors[name] if flow.dominates(block, name)):
-            body = bodies.setdefault(target, {target})
+        for header in (block for block in flow.successors[name] if flow.dominates(block, name)):
+            body = bodies.setdefault(header, {header})
             stack = [name]
             while stack:
                 block = stack.pop()
@@ -297,7 +297,7 @@ def _constant_bounds(latch: Block | None, index: Instruction | None, test: Instr
     """First value, end and step of an index, if they are constants and the step is positive."""
     if latch is None or index is None or test is None:
         return None
-    incoming = {block.name: value for value, block in _incoming(index)}
+    incoming = {block: value for value, block in index.incoming}
     following = incoming.pop(latch.name, None)
     advance = next((i for i in latch.instructions if following is not None and f"%{i.result}" == str(following)), None)
     numbers = [*incoming.values(), test.operands[1], *(advance.operands[1:] if advance is not None else [])]
@@ -305,11 +305,6 @@ def _constant_bounds(latch: Block | None, index: Instruction | None, test: Instr
         return None
     values = [number.value for number in numbers if isinstance(number, ConstInt)]
     return range(*values) if len(values) == 3 and values[2] > 0 else None
-
-
-def _incoming(phi: Instruction) -> list[tuple[Value, Local]]:
-    pairs = zip(phi.operands[::2], phi.operands[1::2], strict=True)
-    return [(value, block) for value, block in pairs if isinstance(block, Local)]
 
 
 def has_independent_loops(function: Function) -> bool:

@@ -127,8 +127,8 @@ class Instruction:
         ]
 
     @property
-    def targets(self) -> list[str]:
-        """Names of the successors of a terminator."""
+    def successors(self) -> list[str]:
+        """Names of the blocks that a terminator may branch to, one for each edge."""
         if not self.is_terminator:
             return []
         return [op.name for op in self.operands if isinstance(op, Local) and op.type == LABEL]

@@ -163,7 +163,7 @@ def split_block(function: Function, block: Block, index: int, stem: str = "split
     del block.instructions[index:]
     function.blocks.insert(function.blocks.index(block) + 1, tail)
     if tail.instructions:
-        rename_incoming(function, tail.terminator.targets, block.name, name)
+        rename_incoming(function, tail.terminator.successors, block.name, name)
     return tail
 
 

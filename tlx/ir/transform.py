@@ -153,7 +153,7 @@ def loop_region(flow: ControlFlow, loop: NaturalLoop, movable: Callable[[Instruc
     """
     blocks = [flow.blocks[name] for name in sorted(loop.blocks, key=flow.positions.__getitem__)]
     entries = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
-    exits = {name for block in blocks for name in block.terminator.targets} - loop.blocks
+    exits = {name for block in blocks for name in block.terminator.successors} - loop.blocks
     if len(entries) != 1 or len(exits) != 1:
         return None
     if not all(i.is_debug or movable(i) for block in blocks for i in block.instructions):
@@ -276,7 +276,7 @@ def _call(module: Module, function: Function, region: LoopRegion, outlined: Func
     before = region.before
     b = Builder(module, function, before)
     b.debug = debug
-    if before.terminator.targets == [region.header.name]:
+    if before.terminator.successors == [region.header.name]:
         before.instructions.pop()
         b.index -= 1
     else:

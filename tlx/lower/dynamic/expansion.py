@@ -259,7 +259,7 @@ class CarriedHandles:
         """The current source block of an edge: emitted loops may have split the original one."""
         names = {b.name: b for b in self.context.function.blocks}
         current = names.get(predecessor)
-        if current is not None and block.name in current.terminator.targets:
+        if current is not None and block.name in current.terminator.successors:
             return predecessor
         return self.context.last_block[predecessor]
 
@@ -274,8 +274,7 @@ class CarriedHandles:
 
     def _edge(self, origin: Block, block: Block) -> Block:
         """A block on this edge alone; a critical edge is split."""
-        targets = origin.terminator.targets
-        if set(targets) == {block.name}:
+        if set(origin.terminator.successors) == {block.name}:
             return origin
         b = self.context.b
         edge = b.new_block(f"{block.name}.entry", origin)

@@ -118,7 +118,7 @@ class VectorLegalizer(TileValues):
         end = self.b.block
         if end is not block:
             self.ends[block.name] = end.name
-            rename_incoming(self.function, end.terminator.targets, block.name, end.name)
+            rename_incoming(self.function, end.terminator.successors, block.name, end.name)
 
     # One instruction -------------------------------------------------------------------------------------------
 

@@ -242,7 +242,7 @@ class HostFunction:
                     "write it as a tensor operation, such as a scan or a reduction, or run the loop on the processor",
                 )
             if (
-                len(set(last.targets)) > 1
+                len(set(last.successors)) > 1
                 and block.name not in latches
                 and not self._checks_allocation(last.operands[0])
             ):
@@ -468,13 +468,11 @@ def _is_repeated(loops: FunctionLoops, loop: Loop) -> bool:
         return False
     exits = [name for name in loop.blocks if not set(loops.flow.successors[name]) <= loop.blocks]
     last = latch.terminator
-    following = [
-        str(value)
-        for value, block in zip(index.operands[::2], index.operands[1::2], strict=True)
-        if isinstance(block, Local) and block.name == latch.name
-    ]
+    following = [str(value) for value, block in index.incoming if block == latch.name]
     is_counted = [str(test.operands[0])] == following and test.predicate in ("slt", "ult")
-    is_tested = exits == [latch.name] and last.targets[0] == loop.header and str(last.operands[0]) == f"%{test.result}"
+    is_tested = (
+        exits == [latch.name] and last.successors[0] == loop.header and str(last.operands[0]) == f"%{test.result}"
+    )
     if not is_counted or not is_tested:
         return False
     return loop.bounds is not None and loop.bounds.start >= 0 and loop.trips <= _MOST_REPEATED

@@ -107,13 +107,13 @@ def _registers(loop: _CountedLoop, target: Target) -> int:
 def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instruction]) -> _CountedLoop | None:
     """The loop that a block forms; None if it forms none, or one in which loads cannot be moved."""
     end = block.terminator
-    if len(end.targets) != 2 or end.targets[0] != block.name or not all(map(_keeps_memory, block.instructions)):
+    if len(end.successors) != 2 or end.successors[0] != block.name or not all(map(_keeps_memory, block.instructions)):
         return None
     index, *sums = block.phis
     first, before = next((value, name) for value, name in index.incoming if name != block.name)
     bound, step = _definition(end.operands[0], defined), _definition(_latch_value(index, block), defined)
     entered_from = function.block(before)
-    if bound is None or step is None or bound.operands[0] != step.value or len(entered_from.terminator.targets) != 1:
+    if bound is None or step is None or bound.operands[0] != step.value or len(entered_from.terminator.successors) != 1:
         return None
     length, each = _length(first, bound.operands[1], defined), step.operands[1]
     if length is None or not isinstance(each, ConstInt) or length < 2 * each.value:
@@ -121,7 +121,7 @@ def _counted_loop(function: Function, block: Block, defined: Mapping[str, Instru
     if not sums or not all(isinstance(phi.type, VectorType) for phi in sums):
         return None
     products = _products(block, sums)
-    return _CountedLoop(block, entered_from, end.targets[1], index, first, length, step, bound, sums, products)
+    return _CountedLoop(block, entered_from, end.successors[1], index, first, length, step, bound, sums, products)
 
 
 def _keeps_memory(instruction: Instruction) -> bool:

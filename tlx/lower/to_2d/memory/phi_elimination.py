@@ -75,7 +75,7 @@ def edge_reads(facts: Facts, live: AbstractSet[str]) -> Iterator[tuple[Value, Po
 
 def _check_edge(phi: Instruction, predecessor: Block) -> None:
     last = predecessor.terminator
-    if len(set(last.targets)) > 1 and last.opcode not in _SPLITTABLE:
+    if len(set(last.successors)) > 1 and last.opcode not in _SPLITTABLE:
         message = f"a phi of {phi.type} at a critical edge of {last.opcode} is not lowered yet"
         raise LoweringError(message, phi.span)
 
@@ -105,7 +105,7 @@ def emit_edge_copies(
         for name, values in _incoming([phi for phi in phis if phi.result in live]).items():
             predecessor = blocks[name]
             copies = _copies(operands, values)
-            if copies and len(set(predecessor.terminator.targets)) > 1:
+            if copies and len(set(predecessor.terminator.successors)) > 1:
                 predecessor = _split_edge(b, predecessor, block)
                 split[name] = predecessor.name
                 edge_blocks.setdefault(name, []).insert(0, predecessor)

@@ -141,7 +141,7 @@ def outline_with_temporaries(
             buffer = buffers.new(I8, size.value - CACHE_LINE, "private")
         places.append((temporary.start, buffer.pointer))
     buffers.emit()
-    entries = [block for block in outlined.blocks if region.header.name in block.terminator.targets]
+    entries = [block for block in outlined.blocks if region.header.name in block.terminator.successors]
     entry = next(block for block in entries if block not in region.blocks)
     b = Builder(module, outlined, entry, len(entry.instructions) - 1)
     for start, pointer in places:
