@@ -11,6 +11,7 @@ from tlx.diagnostics import Source
 from tlx.explain.provenance import Keys, Line, Origins, Section, keys_in, line_of, sections, source_keys
 from tlx.ir.control_flow import FunctionLoops
 from tlx.ir.functions import Function
+from tlx.ir.instructions import Block
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.values import Global
@@ -135,10 +136,10 @@ def _executions(module: Module, written: frozenset[str]) -> dict[str, int]:
     loops: dict[str, FunctionLoops] = {}
     counts: dict[str, int] = {}
 
-    def trips(function: Function, block: str) -> int:
+    def trips(function: Function, block: Block) -> int:
         if function.name not in loops:
             loops[function.name] = FunctionLoops(function)
-        return prod(max(1, loop.trips) for loop in loops[function.name].loops if block in loop.blocks)
+        return prod(loop.trips for loop in loops[function.name].enclosing_loops(block))
 
     callers: dict[str, list[tuple[str, int]]] = {}
     for function in functions.values():
@@ -146,7 +147,7 @@ def _executions(module: Module, written: frozenset[str]) -> dict[str, int]:
             for instruction in block.instructions:
                 for operand in instruction.operands if "@" in instruction.text else ():
                     if isinstance(operand, Global) and operand.name in functions and operand.name != function.name:
-                        callers.setdefault(operand.name, []).append((function.name, trips(function, block.name)))
+                        callers.setdefault(operand.name, []).append((function.name, trips(function, block)))
 
     def count(name: str, inside: tuple[str, ...]) -> int:
         if name in written or name not in callers:

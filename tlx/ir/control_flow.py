@@ -228,10 +228,9 @@ class Loop(NaturalLoop):
     Attributes:
         entry: The block that enters the loop; None if there are several.
         latch: The block that branches back to the header; None if there are several.
-        index: The first phi of the header: the loop variable in loops that the builder makes.
-        test: The comparison of the next index with the bound.
-        bounds: First value, end and step of the index, if they are constants; the end is what it is compared with,
-            whatever the predicate.
+        index: The induction variable: the phi whose next value is tested; None if there is none.
+        test: The comparison of the next index with the bound that the branch back to the header depends on.
+        bounds: The values of the index, if its first value, the bound and the step are constants.
         is_independent: Whether the loop is marked as independent.
     """
 
@@ -279,8 +278,8 @@ def _loop(flow: ControlFlow, loop: NaturalLoop) -> Loop:
     entries = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
     latches = [name for name in flow.predecessors[loop.header] if name in loop.blocks]
     latch = flow.blocks[latches[0]] if len(latches) == 1 else None
-    test = next((i for i in reversed(latch.instructions) if i.opcode == "icmp"), None) if latch is not None else None
-    index = next(iter(flow.blocks[loop.header].phis), None)
+    test = _latch_test(latch) if latch is not None else None
+    index = _induction_variable(flow.blocks[loop.header], latch, test)
     return Loop(
         loop.header,
         loop.blocks,
@@ -288,23 +287,56 @@ def _loop(flow: ControlFlow, loop: NaturalLoop) -> Loop:
         latch,
         index,
         test,
-        _constant_bounds(latch, index, test),
+        _constant_bounds(loop.header, latch, index, test),
         latch is not None and INDEPENDENT_METADATA in latch.terminator.text,
     )
 
 
-def _constant_bounds(latch: Block | None, index: Instruction | None, test: Instruction | None) -> range | None:
-    """First value, end and step of an index, if they are constants and the step is positive."""
+def _latch_test(latch: Block) -> Instruction | None:
+    """The comparison of integers that the branch of a latch depends on, if it is in the latch."""
+    condition = latch.terminator.operands[0]
+    return next((i for i in latch.instructions if i.opcode == "icmp" and i.value == condition), None)
+
+
+def _induction_variable(header: Block, latch: Block | None, test: Instruction | None) -> Instruction | None:
+    """The phi whose next value a latch compares."""
+    if latch is None or test is None:
+        return None
+    return next((phi for phi in header.phis if (test.operands[0], latch.name) in phi.incoming), None)
+
+
+_INVERSE: Final = {"eq": "ne", "sge": "slt", "uge": "ult", "sgt": "sle", "ugt": "ule"}
+
+
+def _constant_bounds(
+    header: str, latch: Block | None, index: Instruction | None, test: Instruction | None
+) -> range | None:
+    """The values of an index that a constant is added to until it reaches a constant; None of any other."""
     if latch is None or index is None or test is None:
         return None
-    incoming = {block: value for value, block in index.incoming}
-    following = incoming.pop(latch.name, None)
-    advance = next((i for i in latch.instructions if following is not None and f"%{i.result}" == str(following)), None)
-    numbers = [*incoming.values(), test.operands[1], *(advance.operands[1:] if advance is not None else [])]
-    if advance is None or advance.opcode != "add" or len(numbers) != 3:
+    starts = [value for value, block in index.incoming if block != latch.name]
+    advance = next((i for i in latch.instructions if i.result is not None and i.value == test.operands[0]), None)
+    if advance is None or advance.opcode != "add" or advance.operands[0] != index.value:
         return None
-    values = [number.value for number in numbers if isinstance(number, ConstInt)]
-    return range(*values) if len(values) == 3 and values[2] > 0 else None
+    numbers = [
+        number.value for number in (*starts, *test.operands[1:], advance.operands[1]) if isinstance(number, ConstInt)
+    ]
+    if len(starts) != 1 or len(numbers) != 3 or numbers[2] <= 0:
+        return None
+    first, bound, step = numbers
+    continues_if_true = latch.terminator.successors[0] == header
+    predicate = test.predicate if continues_if_true else _INVERSE.get(test.predicate, "")
+    if predicate in ("ult", "ule") and min(first, bound) < 0:
+        return None
+    match predicate:
+        case "slt" | "ult":
+            return range(first, bound, step)
+        case "sle" | "ule":
+            return range(first, bound + 1, step)
+        case "ne" if first < bound and (bound - first) % step == 0:
+            return range(first, bound, step)
+        case _:
+            return None
 
 
 def has_independent_loops(function: Function) -> bool:

@@ -37,10 +37,19 @@ end:
     return function(["w", "x", "y", "i64 %count"], body)
 
 
-def test_iterations_that_depend_on_each_other_are_launched_one_by_one(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("test", "branch"),
+    [
+        ("slt i64 %n, 4", "label %loop, label %end"),
+        ("sle i64 %n, 3", "label %loop, label %end"),
+        ("eq i64 %n, 4", "label %end, label %loop"),
+    ],
+)
+def test_iterations_that_depend_on_each_other_are_launched_one_by_one(run: Run, test: str, branch: str) -> None:
     w, x, y = integers((8, 8), np.float32, 1), integers((4, 8, 8), np.float32), integers((8, 8), np.float32, 2)
     want = y + x.sum(axis=0) @ w
-    _, _, y, _ = run(sums("4"), w, x, y, 0)
+    text = sums("4").replace("slt i64 %n, 4", test).replace("label %loop, label %end", branch)
+    _, _, y, _ = run(text, w, x, y, 0)
     np.testing.assert_array_equal(y, want)
 
 
@@ -69,6 +78,12 @@ def test_kernels_of_iterations_are_shared() -> None:
 def test_loops_of_unknown_or_many_iterations_are_refused(trips: str) -> None:
     with pytest.raises(LoweringError, match="a loop whose iterations depend on each other cannot be launched"):
         lowered(sums(trips))
+
+
+def test_independent_loops_of_unknown_iterations_are_refused() -> None:
+    text = sums("%count").replace("label %loop, label %end", "label %loop, label %end, !tlx.independent !{}")
+    with pytest.raises(LoweringError, match="a loop whose bounds are known only at run time cannot be launched"):
+        lowered(text)
 
 
 def test_nested_loops_of_many_iterations_are_refused() -> None:

@@ -50,7 +50,6 @@ _WITHOUT_MEMORY: Final = frozenset(
     "bitcast phi insertelement shufflevector extractelement fadd fsub fmul fdiv fneg fptrunc fpext fcmp sitofp uitofp "
     "fptosi fptoui alloca br unreachable freeze frem inttoptr".split()
 )
-_PHI_OPERANDS: Final = 4
 _MOST_REPEATED: Final = 1024
 """Most iterations whose kernels are launched one after the other."""
 
@@ -231,6 +230,13 @@ class HostFunction:
         few = {loop.header for loop in self._repeated.values() if self._count(loop) <= _MOST_REPEATED}
         known = {loop.header for loop in self.loops.independent} | few
         headers = {loop.header for loop in self.loops.loops} - known
+        for loop in self.loops.independent:
+            if loop.bounds is None:
+                raise host_error(
+                    "a loop whose bounds are known only at run time",
+                    self.loops.flow.blocks[loop.header].instructions[0],
+                    "give it constant bounds and a positive constant step",
+                )
         for block in self.function.blocks:
             for instruction in block.instructions:
                 self._check_instruction(instruction)
@@ -463,19 +469,10 @@ def _written(match: Match) -> list[Value]:
 
 def _is_repeated(loops: FunctionLoops, loop: Loop) -> bool:
     """Whether a loop's kernels can be launched for each iteration, one after the other: these are known and few."""
-    latch, test, index = loop.latch, loop.test, loop.index
-    if loop.is_independent or latch is None or test is None or index is None or len(index.operands) != _PHI_OPERANDS:
+    if loop.is_independent or loop.latch is None or loop.bounds is None:
         return False
-    exits = [name for name in loop.blocks if not set(loops.flow.successors[name]) <= loop.blocks]
-    last = latch.terminator
-    following = [str(value) for value, block in index.incoming if block == latch.name]
-    is_counted = [str(test.operands[0])] == following and test.predicate in ("slt", "ult")
-    is_tested = (
-        exits == [latch.name] and last.successors[0] == loop.header and str(last.operands[0]) == f"%{test.result}"
-    )
-    if not is_counted or not is_tested:
-        return False
-    return loop.bounds is not None and loop.bounds.start >= 0 and loop.trips <= _MOST_REPEATED
+    exiting = [name for name in loop.blocks if not set(loops.flow.successors[name]) <= loop.blocks]
+    return exiting == [loop.latch.name] and loop.bounds.start >= 0 and loop.trips <= _MOST_REPEATED
 
 
 def _index_of(loop: Loop) -> str:
@@ -485,13 +482,6 @@ def _index_of(loop: Loop) -> str:
 
 
 def _bounds_of(loop: Loop) -> range:
-    """First value, end and step of a loop's index.
-
-    Raises:
-        LoweringError: They are not constant.
-    """
-    assert loop.index is not None
-    if loop.bounds is None:
-        remedy = "give it constant bounds and a positive constant step"
-        raise host_error("a loop whose bounds are known only at run time", loop.index, remedy)
+    """The values of a loop's index."""
+    assert loop.bounds is not None
     return loop.bounds

@@ -276,8 +276,8 @@ class _Nest:
 
     def executions(self, block: str) -> int:
         """How often a block runs in one execution of the loop."""
-        enclosing = [loop for loop in self.loops.loops if loop.blocks <= self.loop.blocks and block in loop.blocks]
-        return prod(loop.trips for loop in enclosing)
+        enclosing = self.loops.enclosing_loops(self.loops.flow.blocks[block])
+        return prod(loop.trips for loop in enclosing if loop.blocks <= self.loop.blocks)
 
     def cycles_sharing(self, inside: _Nest, least: int) -> float:
         """The cycles of one execution of this loop on a typical team that shares a loop inside it, or this one."""
