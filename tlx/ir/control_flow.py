@@ -301,7 +301,7 @@ def _constant_bounds(latch: Block | None, index: Instruction | None, test: Instr
     following = incoming.pop(latch.name, None)
     advance = next((i for i in latch.instructions if following is not None and f"%{i.result}" == str(following)), None)
     numbers = [*incoming.values(), test.operands[1], *(advance.operands[1:] if advance is not None else [])]
-    if advance is None or advance.opcode != "add" or len(numbers) != 3:
+    if advance is None or advance.opcode != "add" or advance.operands[0] != index.value or len(numbers) != 3:
         return None
     values = [number.value for number in numbers if isinstance(number, ConstInt)]
     return range(*values) if len(values) == 3 and values[2] > 0 else None

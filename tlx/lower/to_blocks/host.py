@@ -28,7 +28,7 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions, uses
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import TensorOp, analyse
-from tlx.ir.types import PointerType, VectorType
+from tlx.ir.types import IntType, PointerType, Type, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, size_of
 from tlx.lower.to_blocks.attention.match import AttentionSearch
@@ -52,6 +52,7 @@ _WITHOUT_MEMORY: Final = frozenset(
 )
 _PHI_OPERANDS: Final = 4
 _MOST_REPEATED: Final = 1024
+_ADDRESS_BITS: Final = 64
 """Most iterations whose kernels are launched one after the other."""
 
 
@@ -412,8 +413,10 @@ class HostFunction:
             return _AffineValue(factors=((value.name, 1),))
         operands = definition.operands
         match definition.opcode:
-            case "bitcast" | "zext" | "sext" | "freeze":
+            case "bitcast" | "freeze":
                 return self._linear(operands[0], user)
+            case "zext" | "sext":
+                return self._extended(operands[0], definition, user)
             case "ptrtoint":
                 address = self._linear(operands[0], user)
                 return _AffineValue("", address.constant, address.factors)  # temporaries are aligned
@@ -421,7 +424,7 @@ class HostFunction:
                 first, second = (self._linear(operand, user) for operand in operands)
                 return first.plus(second, 1 if definition.opcode == "add" else -1)
             case "getelementptr" if len(operands) == 2 and (size := size_of(definition.source_type)) is not None:
-                first, second = (self._linear(operand, user) for operand in operands)
+                first, second = self._linear(operands[0], user), self._extended(operands[1], definition, user)
                 return first.plus(second.scaled(size))
             case "mul" | "shl" if isinstance(operands[1], ConstInt):
                 factor = operands[1].value if definition.opcode == "mul" else 1 << operands[1].value
@@ -434,6 +437,24 @@ class HostFunction:
                     definition,
                     "add to pointers by getelementptr with sums and constant multiples of loop indices",
                 )
+
+    def _extended(self, value: Value, extension: Instruction, user: Instruction) -> _AffineValue:
+        """An integer as one of 64 bits: without sign by zext, else with its sign.
+
+        Sums and products of narrow integers may have wrapped around.
+        """
+        linear, type_ = self._linear(value, user), value.type
+        if not isinstance(type_, IntType) or type_.bits >= _ADDRESS_BITS:
+            return linear
+        if linear.factors or linear.base:
+            raise host_error(
+                f"an address that depends on an index of type {type_}, which may wrap around,",
+                extension,
+                f"compute it in i{_ADDRESS_BITS}",
+            )
+        number = linear.constant % (1 << type_.bits)
+        is_negative = extension.opcode != "zext" and number >> type_.bits - 1
+        return _AffineValue(constant=number - (1 << type_.bits) if is_negative else number)
 
     def _is_zero(self, value: Value, user: Instruction) -> bool:
         return self._linear(value, user) == _AffineValue()
@@ -477,7 +498,15 @@ def _is_repeated(loops: FunctionLoops, loop: Loop) -> bool:
     is_tested = exits == [latch.name] and last.targets[0] == loop.header and str(last.operands[0]) == f"%{test.result}"
     if not is_counted or not is_tested:
         return False
-    return loop.bounds is not None and loop.bounds.start >= 0 and loop.trips <= _MOST_REPEATED
+    return loop.bounds is not None and loop.trips <= _MOST_REPEATED and _counts_up(index.type, loop.trips, loop.bounds)
+
+
+def _counts_up(type_: Type | None, trips: int, bounds: range) -> bool:
+    """Whether an index is at least 0, and neither it nor the next one wraps around, as signed numbers."""
+    if not isinstance(type_, IntType):
+        return False
+    following = bounds.start + trips * bounds.step
+    return min(bounds.start, bounds.stop) >= 0 and max(following, bounds.stop) < 1 << type_.bits - 1
 
 
 def _index_of(loop: Loop) -> str:
