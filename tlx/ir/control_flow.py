@@ -22,6 +22,7 @@ from typing import Final
 
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
+from tlx.ir.types import IntType
 from tlx.ir.values import ConstInt, Local
 
 
@@ -230,7 +231,8 @@ class Loop(NaturalLoop):
         latch: The block that branches back to the header; None if there are several.
         index: The induction variable: the phi whose next value is tested; None if there is none.
         test: The comparison of the next index with the bound that the branch back to the header depends on.
-        bounds: The values of the index, if its first value, the bound and the step are constants.
+        bounds: The values of the index as signed numbers, if its first value, the bound and the step are constants, and
+            it does not wrap around.
         is_independent: Whether the loop is marked as independent.
     """
 
@@ -311,32 +313,27 @@ _INVERSE: Final = {"eq": "ne", "sge": "slt", "uge": "ult", "sgt": "sle", "ugt": 
 def _constant_bounds(
     header: str, latch: Block | None, index: Instruction | None, test: Instruction | None
 ) -> range | None:
-    """The values of an index that a constant is added to until it reaches a constant; None of any other."""
-    if latch is None or index is None or test is None:
+    """The values of an index that a constant is added to until it reaches a constant; None if it may wrap around."""
+    if latch is None or index is None or test is None or not isinstance(index.type, IntType):
         return None
     starts = [value for value, block in index.incoming if block != latch.name]
     advance = next((i for i in latch.instructions if i.result is not None and i.value == test.operands[0]), None)
     if advance is None or advance.opcode != "add" or advance.operands[0] != index.value:
         return None
-    numbers = [
-        number.value for number in (*starts, *test.operands[1:], advance.operands[1]) if isinstance(number, ConstInt)
-    ]
-    if len(starts) != 1 or len(numbers) != 3 or numbers[2] <= 0:
+    constants = [value for value in (*starts, *test.operands[1:], advance.operands[1]) if isinstance(value, ConstInt)]
+    if len(starts) != 1 or len(constants) != 3 or constants[2].value <= 0:
         return None
-    first, bound, step = numbers
+    first, bound, step = (constant.value for constant in constants)
     continues_if_true = latch.terminator.successors[0] == header
     predicate = test.predicate if continues_if_true else _INVERSE.get(test.predicate, "")
-    if predicate in ("ult", "ule") and min(first, bound) < 0:
+    is_met = first < bound and (bound - first) % step == 0
+    if predicate not in ("slt", "ult", "sle", "ule") and not (predicate == "ne" and is_met):
         return None
-    match predicate:
-        case "slt" | "ult":
-            return range(first, bound, step)
-        case "sle" | "ule":
-            return range(first, bound + 1, step)
-        case "ne" if first < bound and (bound - first) % step == 0:
-            return range(first, bound, step)
-        case _:
-            return None
+    if predicate in ("ult", "ule") and min(first, bound) < 0:  # a large unsigned number
+        return None
+    bounds = range(first, bound + 1 if predicate in ("sle", "ule") else bound, step)
+    following = first + max(1, len(bounds)) * step
+    return bounds if following < 1 << index.type.bits - 1 else None
 
 
 def has_independent_loops(function: Function) -> bool:

@@ -86,6 +86,64 @@ def test_independent_loops_of_unknown_iterations_are_refused() -> None:
         lowered(text)
 
 
+def _shifted(index: str, advance: str, test: str, offset: str) -> str:
+    """Stores twice x, of 4 elements, to y at an offset that depends on a loop's index."""
+    body = f"""entry:
+  br label %loop
+loop:
+  %i = phi {index} [ 0, %entry ], [ %n, %loop ]
+  %d = add {index} %i, %i
+  {offset}
+{tensor("t", "x", "float", (4,))}  %v = call <4 x float> @llvm.tensor.tovector(token %t)
+  %sum = fadd <4 x float> %v, %v
+{typed("r", "sum", "float", (4,))}  call void @llvm.tensor.store(ptr %to, token %r, <1 x i32> zeroinitializer)
+  %n = add {index} {advance}
+  %c = icmp {test}
+  br i1 %c, label %loop, label %end
+end:
+"""
+    return function(["x", "y"], body)
+
+
+@pytest.mark.parametrize(
+    ("index", "advance", "test"),
+    [
+        ("i8", "%i, 3", "ult i8 %n, -1"),  # 0, 3, ... 252; -1 is 255
+        ("i8", "%i, 3", "slt i8 %n, 127"),  # passes 127 to -127, before it meets 127 itself
+        ("i8", "%i, 100", "ult i8 %n, 120"),  # 0, 100; then 200
+        ("i64", "%d, 4", "slt i64 %n, 200"),  # 0, 4, 12, 28, ...
+    ],
+)
+def test_loops_whose_index_wraps_around_or_does_not_step_evenly_are_refused(
+    index: str, advance: str, test: str
+) -> None:
+    offset = "%w = zext i8 %i to i64\n  %to = getelementptr float, ptr %y, i64 %w"
+    text = _shifted(index, advance, test, offset if index == "i8" else "%to = getelementptr float, ptr %y, i64 %i")
+    with pytest.raises(LoweringError, match="a loop whose iterations depend on each other cannot be launched"):
+        lowered(text)
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        "%w = zext i8 %i to i64\n  %to = getelementptr float, ptr %y, i64 %w",
+        "%s = add i8 %i, -6\n  %w = zext i8 %s to i64\n  %to = getelementptr float, ptr %y, i64 %w",
+        (
+            "%s = shl i8 %d, 2\n  %w = sext i8 %s to i64\n  %p = getelementptr float, ptr %y, i8 64\n"
+            "  %to = getelementptr float, ptr %p, i64 %w"
+        ),
+        "%s = add i8 %d, %d\n  %p = getelementptr float, ptr %y, i64 128\n  %to = getelementptr float, ptr %p, i8 %s",
+    ],
+)
+def test_narrow_indices_of_loops(run: Run, offset: str) -> None:
+    """Sums and products of them may wrap around before they are extended."""
+    x, want = normal((4,), np.float32), np.zeros(512, np.float32)
+    text = _shifted("i8", "%i, 30", "slt i8 %n, 97", offset)  # 0, 30, 60, 90
+    tlx.compile(text, "generic").f(x, want)
+    _, got = run(text, x, np.zeros_like(want))
+    np.testing.assert_array_equal(got, want)
+
+
 def test_nested_loops_of_many_iterations_are_refused() -> None:
     inner = sums("100").replace("%i", "%j").replace("loop:", "inner:").replace("%loop", "%inner")
     inner = inner.replace(

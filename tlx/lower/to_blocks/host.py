@@ -28,7 +28,7 @@ from tlx.ir.module import Module
 from tlx.ir.rewrite import definitions, uses
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import TensorOp, analyse
-from tlx.ir.types import PointerType, VectorType
+from tlx.ir.types import IntType, PointerType, VectorType
 from tlx.ir.values import ConstInt, Global, Local, Value
 from tlx.lower.memory.aliases import AliasAnalysis, size_of
 from tlx.lower.to_blocks.attention.match import AttentionSearch
@@ -52,6 +52,7 @@ _WITHOUT_MEMORY: Final = frozenset(
 )
 _MOST_REPEATED: Final = 1024
 """Most iterations whose kernels are launched one after the other."""
+_ADDRESS_BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,8 +419,10 @@ class HostFunction:
             return _AffineValue(factors=((value.name, 1),))
         operands = definition.operands
         match definition.opcode:
-            case "bitcast" | "zext" | "sext" | "freeze":
+            case "bitcast" | "freeze":
                 return self._linear(operands[0], user)
+            case "zext" | "sext":
+                return self._extended(operands[0], definition, user)
             case "ptrtoint":
                 address = self._linear(operands[0], user)
                 return _AffineValue("", address.constant, address.factors)  # temporaries are aligned
@@ -427,7 +430,7 @@ class HostFunction:
                 first, second = (self._linear(operand, user) for operand in operands)
                 return first.plus(second, 1 if definition.opcode == "add" else -1)
             case "getelementptr" if len(operands) == 2 and (size := size_of(definition.source_type)) is not None:
-                first, second = (self._linear(operand, user) for operand in operands)
+                first, second = self._linear(operands[0], user), self._extended(operands[1], definition, user)
                 return first.plus(second.scaled(size))
             case "mul" | "shl" if isinstance(operands[1], ConstInt):
                 factor = operands[1].value if definition.opcode == "mul" else 1 << operands[1].value
@@ -440,6 +443,24 @@ class HostFunction:
                     definition,
                     "add to pointers by getelementptr with sums and constant multiples of loop indices",
                 )
+
+    def _extended(self, value: Value, extension: Instruction, user: Instruction) -> _AffineValue:
+        """An integer as one of 64 bits: without sign by zext, else with its sign.
+
+        Sums and products of narrow integers may have wrapped around.
+        """
+        linear, type_ = self._linear(value, user), value.type
+        if not isinstance(type_, IntType) or type_.bits >= _ADDRESS_BITS:
+            return linear
+        if linear.factors or linear.base:
+            raise host_error(
+                f"an address that depends on an index of type {type_}, which may wrap around,",
+                extension,
+                f"compute it in i{_ADDRESS_BITS}",
+            )
+        number = linear.constant % (1 << type_.bits)
+        is_negative = extension.opcode != "zext" and number >> type_.bits - 1
+        return _AffineValue(constant=number - (1 << type_.bits) if is_negative else number)
 
     def _is_zero(self, value: Value, user: Instruction) -> bool:
         return self._linear(value, user) == _AffineValue()

@@ -81,6 +81,18 @@ def test_unknown_values(test: str, branch: str, first: str, added: str) -> None:
     assert (loop.bounds, loop.trips) == (None, 1)
 
 
+@pytest.mark.parametrize(
+    ("test", "added"),
+    [("slt i8 %next, 127", "%i, 3"), ("sle i8 %next, 127", "%i, 1"), ("ult i8 %next, 120", "%i, 100")],
+)
+def test_narrow_indices_that_wrap_around(test: str, added: str) -> None:
+    """An index that passes the largest signed number of its type has no bounds."""
+    text = _LOOP.format(test=test, branch=_BACK, first="0", added=added)
+    text = text.replace("%i = phi i64", "%i = phi i8").replace("%next = add i64", "%next = add i8")
+    (loop,) = FunctionLoops(parse_fully(text).functions[0]).loops
+    assert (loop.index is not None, loop.bounds) == (True, None)
+
+
 @pytest.mark.parametrize("branch", ["%c, label %loop, label %end", "false, label %loop, label %end"])
 def test_branches_that_test_no_index(branch: str) -> None:
     """A comparison that the branch does not depend on is no test."""
