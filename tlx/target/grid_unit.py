@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from tlx.ir.values import Value
     from tlx.target.instructions.dots import Sign
     from tlx.target.launches import FunctionLaunches, Launch, TensorMap
+
+CHUNK_BYTES: Final = 16
+"""Bytes that a thread reads or writes at once at most: a chunk. `GridOperations.copy` copies one."""
+LINE_BYTES: Final = 128
+"""Bytes of a line of shared memory, whose eight chunks are in different banks, and of a line of global memory."""
 
 
 class GridOperations(Protocol):
@@ -68,7 +73,7 @@ class GridOperations(Protocol):
         ...
 
     def copy(self, b: Builder, to: Value, source: Value, valid: Value | None) -> None:
-        """Start to copy 16 bytes from global to shared memory; those after the first `valid` (i32) become zero."""
+        """Start to copy a chunk from global to shared memory; those after the first `valid` (i32) become zero."""
         ...
 
     def commit(self, b: Builder) -> None:
@@ -486,7 +491,11 @@ class MultiprocessorCosts:
         shared_bytes_per_cycle: Bytes in a cycle from shared memory.
         memory_bytes_per_cycle: Bytes in a cycle from or to memory, its share of all multiprocessors'.
         block_cycles: Cycles of a block besides its stages: the first copies, and the epilogue.
+        serial_start_share: The share of a block's start that takes time besides the other blocks of the multiprocessor.
         kernel_cycles: Cycles between two kernels.
+        exposed_share: The share of the faster of copies and products that takes time besides the other.
+        exposed_share_at_once: That share where the copies of all stages start before the first one is multiplied.
+        exposed_share_of_maps: That share where a thread of its own copies by tensor maps.
         tensor_map_cycles: Cycles of a block before copies by tensor maps arrive, more than before others do.
     """
 
@@ -496,6 +505,10 @@ class MultiprocessorCosts:
     memory_bytes_per_cycle: int
     block_cycles: int
     kernel_cycles: int
+    serial_start_share: float
+    exposed_share: float
+    exposed_share_at_once: float
+    exposed_share_of_maps: float
     tensor_map_cycles: int = 0
 
 
@@ -508,10 +521,13 @@ class GridUnit:
         calling_convention: Calling convention of kernels, as a keyword of LLVM's assembly.
         warp_threads: Threads of a warp.
         block_threads: Threads of a block of kernels without products.
+        max_block_threads: Threads that a block may have.
         multiprocessors: Multiprocessors of the machine; a grid of fewer blocks leaves some idle.
         max_shared_bytes: Bytes of shared memory that a block may have.
         reserved_shared_bytes: Bytes of shared memory that each block takes besides its own.
         registers: Registers of a multiprocessor, of 32 bits.
+        max_thread_registers: Registers that a thread may have.
+        sector_bytes: Bytes of global memory that are read together, if any of them is.
         raster_rows: Rows of tiles that consecutive blocks compute column by column, so that operands stay in L2.
         products: Products of fragments and of groups, the preferred ones first.
         tf32_products: Products of floats whose last 13 bits are ignored, preferred where the options allow it.
@@ -526,10 +542,13 @@ class GridUnit:
     calling_convention: str
     warp_threads: int
     block_threads: int
+    max_block_threads: int
     multiprocessors: int
     max_shared_bytes: int
     reserved_shared_bytes: int
     registers: int
+    max_thread_registers: int
+    sector_bytes: int
     raster_rows: int
     products: tuple[FragmentProduct | GroupProduct, ...]
     tf32_products: tuple[FragmentProduct | GroupProduct, ...]

@@ -67,7 +67,6 @@ def elementwise_grid_kernel(
 
 # Transpositions ------------------------------------------------------------------------------------------------------
 
-_SECTOR: Final = 32
 _READ: Final = 8
 _WRITTEN: Final = 16
 
@@ -91,7 +90,7 @@ class Transposition:
 
     @classmethod
     def of(
-        cls, source: MatrixView, destination: MatrixView, alignments: tuple[int, int], warp: int
+        cls, source: MatrixView, destination: MatrixView, alignments: tuple[int, int], grid: GridUnit
     ) -> Transposition | None:
         """The copy, if it transposes.
 
@@ -99,16 +98,16 @@ class Transposition:
             source: The matrix in memory, before.
             destination: The matrix, after.
             alignments: Those of their addresses.
-            warp: Threads of a warp.
+            grid: The grid.
         """
         if not destination.is_row_major:
             source, destination = source.transposed, destination.transposed
         if source.is_row_major or not destination.is_row_major or min(source.rows, source.cols) == 1:
             return None
-        size = bytes_of(source.element)
+        size, warp = bytes_of(source.element), grid.warp_threads
         rows = _at_once(_READ, source.pitch, source.rows, alignments[0], size)
         columns = _at_once(_WRITTEN, destination.pitch, source.cols, alignments[1], size)
-        down = min(warp, max(1, _SECTOR // (rows * size)))
+        down = min(warp, max(1, grid.sector_bytes // (rows * size)))
         return cls(source, destination, rows, columns, down, warp // down)
 
     @property
@@ -159,7 +158,7 @@ def copy_grid_kernel(module: Module, grid: GridUnit, problem: Copy, iterations: 
     """Add the kernel of a copy."""
     source, destination = problem.source, problem.destination
     alignments = iterations.alignments[1], iterations.alignments[0]
-    transposition = Transposition.of(source, destination, alignments, grid.warp_threads)
+    transposition = Transposition.of(source, destination, alignments, grid)
     if transposition is None:
         return elementwise_grid_kernel(module, grid, _as_expression(problem), iterations, name)
     pointers = [destination.element, source.element]

@@ -28,12 +28,11 @@ from tlx.lower.context import STAGE_ATTRIBUTE
 from tlx.lower.to_tiles.emit.tiles import ResultTile
 from tlx.lower.to_tiles.expression import scalar_parameter_type
 from tlx.target import thread_calls
-from tlx.target.grid_unit import FragmentProduct, GridUnit
+from tlx.target.grid_unit import CHUNK_BYTES, FragmentProduct, GridUnit
 from tlx.target.launches import FunctionLaunches, Launch, LaunchArgument, TensorMap
 from tlx.target.thread_calls import BLOCK_ATTRIBUTE, COUNTS, PREFIX
 
 _NOT_IN_NAMES: Final = re.compile(r"\W")
-_VECTOR_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class Iterations:
         trips = (splits, *self.trips) if splits > 1 else self.trips
         own = tuple(prod(trips[number + 1 :]) * size for number in range(len(trips)))
         steps = tuple((0, *steps) if splits > 1 else steps for steps in self.steps)
-        return Iterations(trips, (*steps, own), (*self.alignments, _VECTOR_BYTES), (*self.constants, None))
+        return Iterations(trips, (*steps, own), (*self.alignments, CHUNK_BYTES), (*self.constants, None))
 
     def with_dense(self, number: int, size: int) -> Iterations:
         """The loops, with the matrices of some bytes that a pointer points to packed after each other, and aligned."""
@@ -112,7 +111,7 @@ class Iterations:
         every = [*self.steps]
         every[number] = tuple(steps)
         alignments = [*self.alignments]
-        alignments[number] = _VECTOR_BYTES
+        alignments[number] = CHUNK_BYTES
         return Iterations(self.trips, tuple(every), tuple(alignments), self.constants)
 
     def moving(self, number: int) -> Iterations:
@@ -283,7 +282,7 @@ def all_of(b: TensorBuilder, conditions: Sequence[Value]) -> Value | None:
 
 def vector_columns(cols: int, element: Type) -> int:
     """Adjacent elements of a row that a thread computes at once: a power of two that divides the columns."""
-    most = max(1, _VECTOR_BYTES // bytes_of(element))
+    most = max(1, CHUNK_BYTES // bytes_of(element))
     return min(most, cols & -cols)
 
 
@@ -301,8 +300,6 @@ def as_index(b: TensorBuilder, value: Value) -> Value:
 
 # Functions that are written for one thread of a grid: see `tlx.target.thread_calls` -----------------------------------
 
-_MOST_THREADS: Final = 1024
-
 
 def is_for_threads(module: Module, function: Function) -> bool:
     """Whether a function is written for one thread of a grid."""
@@ -317,9 +314,9 @@ def thread_function_kernel(module: Module, function: Function, grid: GridUnit) -
     """
     words = module.function_attributes(function.signature)[BLOCK_ATTRIBUTE].split(",")
     threads, shared = (int(word) for word in words)
-    if threads > _MOST_THREADS:
-        message = f"@{function.name}: a block of {threads} threads; a work-group has at most {_MOST_THREADS} work-items"
-        raise LoweringError(message, function.span)
+    if threads > grid.max_block_threads:
+        message = f"@{function.name}: a block of {threads} threads; a work-group has at most {grid.max_block_threads}"
+        raise LoweringError(f"{message} work-items", function.span)
     if shared > grid.max_shared_bytes:
         message = f"@{function.name}: {shared} bytes of local memory and matrices; a block has {grid.max_shared_bytes}"
         raise LoweringError(f"{message}: use smaller work-groups, tiles or types", function.span)

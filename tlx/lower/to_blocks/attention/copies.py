@@ -11,11 +11,10 @@ from tlx.ir.types import I8, I32, VectorType, bytes_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_tiles.expression import MatrixView
+from tlx.target.grid_unit import CHUNK_BYTES, LINE_BYTES
 
-CHUNK: Final = 16
 PER_CHUNK: Final = 8
-LINE: Final = 128
-LINE_CHUNKS: Final = 8
+LINE_CHUNKS: Final = LINE_BYTES // CHUNK_BYTES
 
 
 def boxes_of(columns: int) -> int:
@@ -36,14 +35,14 @@ class OperandLines:
 
     def __init__(self, kernel: GridKernel, view: MatrixView, number: int, count: int, warps: int) -> None:
         self.kernel, self.view, self.pointer, self.count = kernel, view, kernel.pointers[number], count
-        self.alignment = min(CHUNK, kernel.iterations.alignments[number])
+        self.alignment = min(CHUNK_BYTES, kernel.iterations.alignments[number])
         b, threads = kernel.b, warps * kernel.grid.warp_threads
         self.boxes = boxes_of(view.cols)
         self.line, self.chunk = kernel.divided(kernel.thread, LINE_CHUNKS)
         self.step = threads // LINE_CHUNKS
         low = b.binary("and", self.line, const_int(I32, LINE_CHUNKS - 1))
-        at = b.mul(b.binary("xor", self.chunk, low), CHUNK)
-        self.within = b.add(b.mul(self.line, LINE), at)
+        at = b.mul(b.binary("xor", self.chunk, low), CHUNK_BYTES)
+        self.within = b.add(b.mul(self.line, LINE_BYTES), at)
         self.first = b.gep(view.element, self.pointer, as_index(b, b.mul(self.chunk, PER_CHUNK)))
 
     def copy(self, first: Value, destination: Value) -> None:
@@ -61,22 +60,22 @@ class OperandLines:
                 checks: list[Value] = []
                 if view.rows % self.count:
                     checks.append(b.icmp("ult", b.add(line, down), view.rows))
-                if view.cols - across < LINE // size:
+                if view.cols - across < LINE_BYTES // size:
                     checks.append(b.icmp("ult", self.chunk, (view.cols - across) // PER_CHUNK))
                 inside = all_of(b, checks)
                 if inside is not None:
                     source = b.select(inside, source, self.pointer)
-                self._copy_chunk(b.gep(I8, destination, (box * self.count + down) * LINE), source, inside)
+                self._copy_chunk(b.gep(I8, destination, (box * self.count + down) * LINE_BYTES), source, inside)
 
     def _copy_chunk(self, destination: Value, source: Value, inside: Value | None) -> None:
         """Copy a chunk, or zeros if it is not inside; asynchronously if it is aligned in memory."""
         b, element = self.kernel.b, self.view.element
-        if self.alignment == CHUNK:
-            valid = None if inside is None else b.select(inside, const_int(I32, CHUNK), const_int(I32, 0))
+        if self.alignment == CHUNK_BYTES:
+            valid = None if inside is None else b.select(inside, const_int(I32, CHUNK_BYTES), const_int(I32, 0))
             self.kernel.grid.operations.copy(b, destination, source, valid)
             return
         part = VectorType(self.alignment // bytes_of(element), element)
-        for at in range(0, CHUNK, self.alignment):
+        for at in range(0, CHUNK_BYTES, self.alignment):
             value: Value = b.load(part, b.gep(I8, source, at), self.alignment)
             if inside is not None:
                 value = b.select(inside, value, zero(part))
@@ -99,10 +98,11 @@ class FragmentOffsets:
             for shift, mask in ((0, 7), (3, 1), (4, 1))
         )
         lines, chunk = (second, third) if lines_first else (third, second)
-        line = b.mul(b.add(low, b.mul(lines, LINE_CHUNKS)), LINE)
-        swizzled = b.mul(b.binary("xor", low, chunk), CHUNK)
+        line = b.mul(b.add(low, b.mul(lines, LINE_CHUNKS)), LINE_BYTES)
+        swizzled = b.mul(b.binary("xor", low, chunk), CHUNK_BYTES)
         self.offsets = [
-            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * CHUNK))) for pair in range(LINE_CHUNKS // 2)
+            b.add(line, b.binary("xor", swizzled, const_int(I32, pair * 2 * CHUNK_BYTES)))
+            for pair in range(LINE_CHUNKS // 2)
         ]
 
     def address(self, kernel: GridKernel, tile: Value, lines: int, line: int, pair: int) -> Value:
@@ -117,4 +117,4 @@ class FragmentOffsets:
         """
         box, within = divmod(pair, len(self.offsets))
         start = kernel.b.gep(I8, tile, as_index(kernel.b, self.offsets[within]))
-        return kernel.b.gep(I8, start, (box * lines + line) * LINE)
+        return kernel.b.gep(I8, start, (box * lines + line) * LINE_BYTES)

@@ -28,7 +28,7 @@ from math import prod
 from tlx.ir.module import Module
 from tlx.ir.types import FLOAT, I8, I32, Type, VectorType
 from tlx.ir.values import Keyword, Value, const_float, const_int, zero
-from tlx.lower.to_blocks.attention.copies import CHUNK, LINE, FragmentOffsets, OperandLines
+from tlx.lower.to_blocks.attention.copies import FragmentOffsets, OperandLines
 from tlx.lower.to_blocks.attention.match import Attention
 from tlx.lower.to_blocks.attention.plan import COLUMNS, DEPTH, ROWS, STAGES, AttentionPlan, unit_of
 from tlx.lower.to_blocks.attention.softmax import Softmax, SoftmaxState, SoftmaxStep
@@ -37,7 +37,7 @@ from tlx.lower.to_tiles.emit.elementwise import ExpressionEmitter
 from tlx.lower.to_tiles.emit.tiles import ResultTile, convert_tile, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import Expression, ProductLeaf
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.grid_unit import GridUnit, SharedOperand
+from tlx.target.grid_unit import CHUNK_BYTES, LINE_BYTES, GridUnit, SharedOperand
 
 
 def attention_grid_kernel(
@@ -200,7 +200,7 @@ class _AttentionKernel:
     def _query(self, fragment: int, step: int) -> list[Value]:
         """The fragment of Q of some rows and 16 columns."""
         b, plan = self.b, self.plan
-        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, LINE)))
+        tile = b.gep(I8, self.shared, as_index(b, b.mul(self.warp_line, LINE_BYTES)))
         address = self.left.address(self.kernel, tile, plan.rows, fragment * ROWS, step)
         return self.operations.load_fragments(b, address, transposed=False)
 
@@ -209,8 +209,8 @@ class _AttentionKernel:
         b, unit, fragments, group = self.b, self.unit, range(self.plan.fragments), self.plan.group
         blocks, stage = self.positions // COLUMNS, self._stage(number, 0)
         if group is not None:
-            tile = SharedOperand(stage, 0, k_lines=False, box_bytes=self.positions * LINE, line_bytes=LINE)
-            steps = [_moved(tile, step * 2 * CHUNK) for step in range(self.depth)]
+            tile = SharedOperand(stage, 0, k_lines=False, box_bytes=self.positions * LINE_BYTES, line_bytes=LINE_BYTES)
+            steps = [_moved(tile, step * 2 * CHUNK_BYTES) for step in range(self.depth)]
             zeros = [zero(FLOAT)] * (4 * blocks)
             return [
                 group.operations.multiply_from_registers(b, group, zeros, self.query_fragments, steps, self.positions)
@@ -234,8 +234,8 @@ class _AttentionKernel:
         b, unit, fragments, result = self.b, self.unit, range(self.plan.fragments), list(sums)
         group, steps, tile = self.plan.group, range(self.positions // DEPTH), self._stage(number, self.plan.key_bytes)
         if group is not None:
-            whole = SharedOperand(tile, 0, k_lines=True, box_bytes=self.positions * LINE, line_bytes=LINE)
-            parts = [replace(whole, offset=step * DEPTH * LINE) for step in steps]
+            whole = SharedOperand(tile, 0, k_lines=True, box_bytes=self.positions * LINE_BYTES, line_bytes=LINE_BYTES)
+            parts = [replace(whole, offset=step * DEPTH * LINE_BYTES) for step in steps]
             left = [weights[4 * step : 4 * step + 4] for step in steps]
             return group.operations.multiply_from_registers(b, group, sums, left, parts, self.outputs * COLUMNS)
         for step in steps:
@@ -354,5 +354,5 @@ class _AttentionKernel:
 
 def _moved(tile: SharedOperand, distance: int) -> SharedOperand:
     """The part of a tile of K that begins `distance` bytes into its lines."""
-    box, within = divmod(distance, LINE)
+    box, within = divmod(distance, LINE_BYTES)
     return replace(tile, offset=box * tile.box_bytes + within)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import FLOAT
-from tlx.lower.to_blocks.attention.copies import LINE, PER_CHUNK, boxes_of
+from tlx.lower.to_blocks.attention.copies import PER_CHUNK, boxes_of
 from tlx.lower.to_blocks.attention.match import Attention
-from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct
+from tlx.target.grid_unit import LINE_BYTES, FragmentProduct, GridUnit, GroupProduct
 
 _GROUP: Final = 4
 """Warps of a group."""
@@ -21,9 +21,8 @@ On an H200, 16 heads of 4096 rows: of 64 elements 416 and 329 TFLOP/s, of 128 el
 """
 _GROUPS: Final = 2
 """Groups of a block, a power of two."""
-_REGISTERS: Final = 65536
 _OTHER_REGISTERS: Final = 32
-"""Registers of a multiprocessor, and of a thread those for other things than Q, scores, weights and sums."""
+"""Registers of a thread for other things than Q, scores, weights and sums."""
 _LONGEST: Final = 256
 """Elements of a row of Q or V; the sums of 16 rows are 128 registers of a thread."""
 _WIDE: Final = 128
@@ -109,23 +108,25 @@ class AttentionPlan:
         steps, outputs = (-(-size // DEPTH) for size in (self.problem.scores.k, self.problem.product.n))
         held = self.fragments * (self.positions // 2 + self.positions // 4 + 8 * outputs)
         held += 4 * steps if self.group is not None else 0
-        by_registers = _REGISTERS // (self.warps * grid.warp_threads * min(held + _OTHER_REGISTERS, 255))
+        by_registers = grid.registers // (
+            self.warps * grid.warp_threads * min(held + _OTHER_REGISTERS, grid.max_thread_registers)
+        )
         return max(1, min(2, by_registers, grid.max_shared_bytes // self.shared))
 
     @property
     def query_bytes(self) -> int:
         """Bytes of the rows of Q."""
-        return self.rows * boxes_of(self.problem.scores.k) * LINE
+        return self.rows * boxes_of(self.problem.scores.k) * LINE_BYTES
 
     @property
     def key_bytes(self) -> int:
         """Bytes of a tile of K."""
-        return self.positions * boxes_of(self.problem.scores.k) * LINE
+        return self.positions * boxes_of(self.problem.scores.k) * LINE_BYTES
 
     @property
     def stage_bytes(self) -> int:
         """Bytes of a stage: tiles of K and V."""
-        return self.key_bytes + self.positions * boxes_of(self.problem.product.n) * LINE
+        return self.key_bytes + self.positions * boxes_of(self.problem.product.n) * LINE_BYTES
 
     @property
     def shared(self) -> int:

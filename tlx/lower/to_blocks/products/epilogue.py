@@ -32,13 +32,10 @@ from tlx.lower.to_tiles.emit.tiles import (
 )
 from tlx.lower.to_tiles.expression import Expression, ProductLeaf
 from tlx.lower.to_tiles.problem import gemm_accumulator_type
-from tlx.target.grid_unit import BlockShape
+from tlx.target.grid_unit import CHUNK_BYTES, LINE_BYTES, BlockShape
 
 _PADDED_ELEMENTS: Final = 8
 """Elements after each row of a part: with at least 16 bytes, rows stay aligned for `vector_columns`."""
-_CHUNK: Final = 16
-_LINE: Final = 128
-"""Bytes of a row of a part, without its padding: a line of global memory."""
 
 
 def vector_of(b: TensorBuilder, values: Sequence[Value]) -> Value:
@@ -100,12 +97,12 @@ class ResultPart:
     @classmethod
     def of(cls, element: Type, rows: int, cols: int) -> ResultPart:
         """As many columns as a line of memory has, at most those of the sums."""
-        return cls(element, rows, min(cols, _LINE // bytes_of(element)))
+        return cls(element, rows, min(cols, LINE_BYTES // bytes_of(element)))
 
     @property
     def row_stride(self) -> int:
         """Elements from a row to the next."""
-        return self.cols + max(_PADDED_ELEMENTS, _CHUNK // bytes_of(self.element))
+        return self.cols + max(_PADDED_ELEMENTS, CHUNK_BYTES // bytes_of(self.element))
 
     @property
     def size(self) -> int:

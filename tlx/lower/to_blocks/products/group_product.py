@@ -32,13 +32,12 @@ from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.products.k_positions import TileSums, terms_of
 from tlx.lower.to_blocks.products.staging import StagedOperand, StagedSums
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target.grid_unit import BlockShape, GridUnit, GroupProduct, SharedOperand, TensorCopies
+from tlx.target.grid_unit import CHUNK_BYTES, BlockShape, GridUnit, GroupProduct, SharedOperand, TensorCopies
 from tlx.target.launches import TensorMap
 
 _BARRIER_BYTES: Final = 8
 _BARRIERS_BYTES: Final = 2 * _BARRIER_BYTES
 """Bytes of a stage's barriers."""
-_CHUNK: Final = 16
 
 
 class GroupSums(StagedSums):
@@ -127,9 +126,9 @@ def _mapped(
         return None
     if merged.by_rows == is_lhs and not _is_dense(merged, number, (gemm.m if is_lhs else gemm.n) * pitch, k_lines):
         return None
-    if len(steps) >= copies.most_dimensions or outer.alignments[number] % _CHUNK:
+    if len(steps) >= copies.most_dimensions or outer.alignments[number] % CHUNK_BYTES:
         return None
-    if any(step <= 0 or step % _CHUNK for step in steps):
+    if any(step <= 0 or step % CHUNK_BYTES for step in steps):
         return None
     lines = shape.depth if k_lines else (shape.rows if is_lhs else shape.columns)
     box = (copies.line_bytes // size, lines, *[1] * len(loops))

@@ -49,11 +49,11 @@ from tlx.lower.to_blocks.products.plan import (
     unit_of,
 )
 from tlx.lower.to_blocks.products.scalar_product import ScalarSums
-from tlx.lower.to_blocks.products.staging import CHUNK, StagedSums
+from tlx.lower.to_blocks.products.staging import StagedSums
 from tlx.lower.to_tiles.emit.tiles import ResultTile, load_tile_vector, store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
-from tlx.target.grid_unit import FragmentProduct, GridUnit, GroupProduct
+from tlx.target.grid_unit import CHUNK_BYTES, FragmentProduct, GridUnit, GroupProduct
 
 _BANDS: Final = 8
 """Blocks that add up the parts of a tile."""
@@ -71,7 +71,7 @@ def product_grid_kernels(
     unit = unit_of(grid, gemm)
     copies: list[_TransposedOperand] = []
     for is_lhs in (True, False):
-        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, grid.warp_threads, is_lhs=is_lhs)
+        copy = None if unit is None else _TransposedOperand.of(gemm, iterations, unit, grid, is_lhs=is_lhs)
         if copy is not None:
             copies.append(copy)
             gemm, iterations = copy.gemm, copy.iterations
@@ -101,7 +101,7 @@ class _TransposedOperand:
 
     @classmethod
     def of(
-        cls, gemm: Gemm, iterations: Iterations, unit: FragmentProduct | GroupProduct, warp: int, *, is_lhs: bool
+        cls, gemm: Gemm, iterations: Iterations, unit: FragmentProduct | GroupProduct, grid: GridUnit, *, is_lhs: bool
     ) -> _TransposedOperand | None:
         """The operand, unless the unit takes it as it is, or it is part of several products."""
         view = gemm.a if is_lhs else gemm.b
@@ -109,11 +109,11 @@ class _TransposedOperand:
         size = bytes_of(view.element)
         if view.is_row_major == is_lhs or size in emitter.transposable or len(terms_of(gemm)) > 1:
             return None
-        number, per_chunk = (1 if is_lhs else 2), CHUNK // size
+        number, per_chunk = (1 if is_lhs else 2), CHUNK_BYTES // size
         pitch = -(-gemm.k // per_chunk) * per_chunk
         strides = (pitch, 1) if is_lhs else (1, pitch)
         after = MatrixView(view.element, view.rows, view.cols, *strides)
-        transposition = Transposition.of(view, after, (iterations.alignments[number], CHUNK), warp)
+        transposition = Transposition.of(view, after, (iterations.alignments[number], CHUNK_BYTES), grid)
         if transposition is None:  # a vector
             return None
         copied = replace(gemm, a=after) if is_lhs else replace(gemm, b=after)

@@ -17,23 +17,15 @@ from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
 from tlx.lower.to_blocks.products.k_positions import terms_of
 from tlx.lower.to_blocks.products.scalar_product import operand_bytes
 from tlx.lower.to_tiles.problem import Gemm, gemm_accumulator_type
-from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupProduct
+from tlx.target.grid_unit import BlockShape, FragmentProduct, GridUnit, GroupProduct, MultiprocessorCosts
 
 _MOST_SPLITS: Final = 16
 _OTHER_REGISTERS: Final = 40
 """Registers of a thread besides those of its sums and operands: addresses, numbers of stages and the like."""
 _REGISTER_BYTES: Final = 4
 """Bytes of a register."""
-_SERIAL: Final = 0.25
-"""The share of a block's start that takes time besides the other blocks of the multiprocessor."""
 _GAIN: Final = 1.1
 """How much faster a product must be expected to be for several blocks to share its positions of K."""
-_OVERLAP: Final = 0.25
-"""The share of the faster of copies and products that takes time besides the other."""
-_OVERLAP_AT_ONCE: Final = 0.35
-"""That share where the copies of all stages start before the first one is multiplied."""
-_OVERLAP_OF_MAPPED: Final = 0.1
-"""That share where a thread of its own copies by tensor maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +113,15 @@ def _cycles(grid: GridUnit, plan: ProductPlan, product: MergedProduct) -> float:
     copied = (shape.rows + shape.columns) * shape.depth * size / costs.copied_bytes_per_cycle
     multiplied = plan.tile * shape.depth / _rate(grid, plan, size)
     stages = _stages(plan, gemm) // plan.splits
-    stage = max(copied, multiplied) + _overlap(plan, stages) * min(copied, multiplied)
+    stage = max(copied, multiplied) + _exposed_share(costs, plan, stages) * min(copied, multiplied)
     rounds = -(-prod(plan.tiles) * plan.splits * prod(product.outer.trips) // grid.multiprocessors)
     at_once = resident_blocks(grid, plan, gemm)
     started = -(-rounds // at_once)
     if plan.is_mapped and at_once == 1:  # the first copies of a tile are those during the epilogue of the one before
         started = (1 + rounds) / 2
-    starts = (started + _SERIAL * rounds) * costs.block_cycles + (costs.tensor_map_cycles if plan.is_mapped else 0)
+    starts = (started + costs.serial_start_share * rounds) * costs.block_cycles + (
+        costs.tensor_map_cycles if plan.is_mapped else 0
+    )
     cycles = stages * stage
     if plan.splits == 1:
         return starts + rounds * cycles
@@ -165,13 +159,13 @@ def _registers(grid: GridUnit, plan: ProductPlan, gemm: Gemm) -> int:
     return held_bytes // _REGISTER_BYTES + _OTHER_REGISTERS
 
 
-def _overlap(plan: ProductPlan, stages: int) -> float:
+def _exposed_share(costs: MultiprocessorCosts, plan: ProductPlan, stages: int) -> float:
     """The share of the faster of copies and products that takes time besides the other, in a block of some stages."""
     if stages == 1:
         return 1.0
     if plan.is_mapped:
-        return _OVERLAP_OF_MAPPED
-    return _OVERLAP_AT_ONCE if stages <= plan.shape.stages else _OVERLAP
+        return costs.exposed_share_of_maps
+    return costs.exposed_share_at_once if stages <= plan.shape.stages else costs.exposed_share
 
 
 def _rate(grid: GridUnit, plan: ProductPlan, size: int) -> float:

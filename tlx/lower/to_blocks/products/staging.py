@@ -28,11 +28,9 @@ from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.products.epilogue import ResultPart, RowSegment, ThreadSums, WarpMemory
 from tlx.lower.to_blocks.products.k_positions import KPosition, TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
-from tlx.target.grid_unit import BlockShape
+from tlx.target.grid_unit import CHUNK_BYTES, LINE_BYTES, BlockShape
 
-CHUNK: Final = 16
-"""Bytes of a chunk."""
-_LINES: Final = 8
+_LINE_CHUNKS: Final = LINE_BYTES // CHUNK_BYTES
 _PAIR: Final = 2
 
 
@@ -77,7 +75,7 @@ class StagedOperand:
     @property
     def per_chunk(self) -> int:
         """Elements of a chunk."""
-        return CHUNK // bytes_of(self.view.element)
+        return CHUNK_BYTES // bytes_of(self.view.element)
 
     @property
     def chunks(self) -> int:
@@ -87,12 +85,12 @@ class StagedOperand:
     @property
     def box_chunks(self) -> int:
         """Chunks of a line of a box."""
-        return min(self.chunks, _LINES)
+        return min(self.chunks, _LINE_CHUNKS)
 
     @property
     def box_bytes(self) -> int:
         """Bytes of a box."""
-        return self.lines * self.box_chunks * CHUNK
+        return self.lines * self.box_chunks * CHUNK_BYTES
 
     @property
     def size(self) -> int:
@@ -229,7 +227,7 @@ class StagedSums(ABC):
                 at = b.add(along, 0 if operand.k_lines else k), b.add(across, k if operand.k_lines else 0)
                 loaded = self._element(operand, self.positions.after(first, at[0]), b.add(origin, at[1]))
                 values = b.insert_element(values, loaded, k)
-            b.store(values, to, CHUNK)
+            b.store(values, to, CHUNK_BYTES)
 
         kernel.for_each(operand.lines * operand.chunks, self.threads, chunk, unrolled=True)
 
@@ -244,7 +242,7 @@ class StagedSums(ABC):
             return False
         if operand.k_lines and merged.inner.trips and merged.by_rows == operand.is_lhs:
             lengths.append(gemm.m if operand.is_lhs else gemm.n)
-        return not any(n % CHUNK for n in aligned) and not any(n % operand.per_chunk for n in lengths)
+        return not any(n % CHUNK_BYTES for n in aligned) and not any(n % operand.per_chunk for n in lengths)
 
     def _extent_across_k(self, operand: StagedOperand) -> int:
         """Rows of A, or columns of B."""
@@ -274,7 +272,7 @@ class StagedSums(ABC):
             valid = b.mul(left, bytes_of(operand.view.element))
         if lines % operand.lines:
             inside = b.icmp("ult", line, lines)
-            valid = b.select(inside, valid or const_int(I32, CHUNK), const_int(I32, 0))
+            valid = b.select(inside, valid or const_int(I32, CHUNK_BYTES), const_int(I32, 0))
         if valid is not None:
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
         self.operations.copy(b, destination, source, valid)
@@ -297,12 +295,12 @@ class StagedSums(ABC):
         """Bytes from the start of an operand's tile to a chunk of a line; all are i32."""
         b, width = self.b, operand.box_chunks
         box, within = self.kernel.divided(chunk, width) if operand.chunks > width else (const_int(I32, 0), chunk)
-        shift = (_LINES // width).bit_length() - 1
+        shift = (_LINE_CHUNKS // width).bit_length() - 1
         swizzle = b.binary("and", b.binary("lshr", line, const_int(I32, shift)), const_int(I32, width - 1))
         if operand.per_chunk == _PAIR and not operand.k_lines:  # four threads read adjacent chunks of a line
             odd = b.binary("and", swizzle, const_int(I32, 1))
             swizzle = b.add(b.mul(odd, width // 2), b.binary("lshr", swizzle, const_int(I32, 1)))
-        at = b.add(b.mul(line, width * CHUNK), b.mul(b.binary("xor", within, swizzle), CHUNK))
+        at = b.add(b.mul(line, width * CHUNK_BYTES), b.mul(b.binary("xor", within, swizzle), CHUNK_BYTES))
         return b.add(b.mul(box, operand.box_bytes), at)
 
     # Sums ------------------------------------------------------------------------------------------------------

@@ -26,10 +26,9 @@ from tlx.target.grid_unit import GridUnit
 
 _ELEMENTS: Final = 32
 """Elements of a row that a thread holds."""
-_MOST_THREADS: Final = 1024
 _LEAST_THREADS: Final = 128
-_RESIDENT_THREADS: Final = 1024
-"""Threads that a multiprocessor runs at once at least: they have 64 registers each."""
+_REGISTERS: Final = 64
+"""Registers that a thread has at least, so that a multiprocessor runs several blocks at once."""
 _SLOT: Final = 4
 """Bytes of a warp's result in shared memory."""
 
@@ -74,7 +73,7 @@ class RegisterPlan:
         width = max(vector_columns(columns, view.element) for view in views)
         share = max(grid.warp_threads, next_power_of_two(-(-columns // _ELEMENTS)))
         plan = cls(columns, width, share, max(1, _LEAST_THREADS // share))
-        return plan if share <= _MOST_THREADS and plan.rounds * width <= _ELEMENTS else None
+        return plan if share <= grid.max_block_threads and plan.rounds * width <= _ELEMENTS else None
 
 
 def _views(problem: Elementwise | Reduction) -> list[MatrixView]:
@@ -120,7 +119,7 @@ def register_rows_kernel(
     for part in fusion.parts:
         rows.emit(part)
     threads = plan.share * plan.per_block
-    return kernel.finish(threads, rows.shared_bytes, max(1, _RESIDENT_THREADS // threads))
+    return kernel.finish(threads, rows.shared_bytes, max(1, grid.registers // _REGISTERS // threads))
 
 
 class _RowEmitter:

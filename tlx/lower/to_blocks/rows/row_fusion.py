@@ -20,10 +20,9 @@ from tlx.lower.to_tiles.emit.tiles import store_tile_vector, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.match.stores import Match
 from tlx.lower.to_tiles.problem import Reduction, RowFusion
-from tlx.target.grid_unit import GridUnit
+from tlx.target.grid_unit import CHUNK_BYTES, GridUnit
 
 _VECTORS_PER_THREAD: Final = 4
-_ALIGNMENT: Final = 16
 
 
 def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
@@ -42,7 +41,7 @@ def private_rows(match: Match, grid: GridUnit) -> dict[int, int]:
     places: dict[int, int] = {}
     for number in sorted(fusion.scratch_pointers):
         view = match.pointers[number][1]
-        size = -(-view.cols * bytes_of(view.element) // _ALIGNMENT) * _ALIGNMENT
+        size = -(-view.cols * bytes_of(view.element) // CHUNK_BYTES) * CHUNK_BYTES
         if offset + size <= grid.max_shared_bytes // 2:
             places[number] = offset
             offset += size
