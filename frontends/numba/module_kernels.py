@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.api.arguments import ArgumentError, unsupported_error
+from tlx.api.lowering import choose_function
 from tlx.api.prototypes import prototypes
 from tlx.api.signatures import CallParameter, Prototype
 from tlx.diagnostics import UsageError
@@ -144,15 +145,7 @@ def _entry(module: Module, name: str | None) -> tuple[Prototype, Function]:
     """
     whole = parse_fully(str(module), module.source.name)
     defined = prototypes(whole)
-    if not defined:
-        raise UsageError("tlx.numba: the module defines no function", name=module.source.name)
-    listed = ", ".join(f"@{known}" for known in defined)
-    if name is None and len(defined) != 1:
-        raise UsageError(f"tlx.numba: name the function with entry=: one of {listed}", name=module.source.name)
-    chosen = next(iter(defined)) if name is None else name
-    if chosen not in defined:
-        message = f"tlx.numba: the module defines no function @{chosen}; it defines {listed}"
-        raise UsageError(message, name=module.source.name)
+    chosen = choose_function(defined, name, "name the function with entry=", module.source.name)
     prototype = defined[chosen]
     if error := unsupported_error(prototype):
         raise error

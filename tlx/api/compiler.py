@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from tlx.api.cache import CacheEntry, CacheInput, CacheSetting, DiskCache
 from tlx.api.call import CompiledFunction, LoadedCode, PreparableFunction, Preparation
 from tlx.api.files import InputFormat
-from tlx.api.lowering import Compilation, SourceInput, grid_of, listed_names, lower_source, refused_functions
+from tlx.api.lowering import (
+    Compilation,
+    SourceInput,
+    choose_function,
+    grid_of,
+    listed_names,
+    lower_source,
+    refused_functions,
+)
 from tlx.api.signatures import Prototype
 from tlx.diagnostics import UsageError
 from tlx.ir.prepared import preparation_name
@@ -112,11 +120,7 @@ class FunctionNamespace(LoadedCode, Namespace[F]):
             return self[self._entry]
         if not self._named and len(self._refused) == 1:
             raise next(iter(self._refused.values()))
-        if not self._named:
-            raise UsageError("the module defines no function")
-        if len(self._named) != 1:
-            raise UsageError(f"name the function to call: one of {listed_names(self._named)}")
-        return next(iter(self._named.values()))
+        return self._named[choose_function(self._named, None)]
 
     def __getitem__(self, name: str) -> F:
         """The function of that name.
@@ -126,9 +130,7 @@ class FunctionNamespace(LoadedCode, Namespace[F]):
         """
         if name in self._refused:
             raise self._refused[name]
-        if name not in self._named:
-            raise UsageError(f"the module defines no function @{name}; it defines {listed_names(self._named)}")
-        return self._named[name]
+        return self._named[choose_function(self._named, name)]
 
 
 class CompiledModule(FunctionNamespace[CompiledFunction]):

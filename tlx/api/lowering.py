@@ -108,8 +108,8 @@ class Compilation:
         Raises:
             UsageError: It is not.
         """
-        if self.entry is not None and self.entry not in defined:
-            raise UsageError(f"the module defines no function @{self.entry}; it defines {listed_names(defined)}")
+        if self.entry is not None:
+            choose_function(defined, self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +209,26 @@ def refused_functions(defined: Mapping[str, Prototype]) -> dict[str, UsageError]
 def listed_names(names: Collection[str]) -> str:
     """Names of functions, for a message."""
     return ", ".join(f"@{name}" for name in names) or "nothing"
+
+
+def choose_function(
+    defined: Collection[str], name: str | None, remedy: str = "name the function to call", source: str | None = None
+) -> str:
+    """The function of a module that is named, or its only one.
+
+    Args:
+        defined: Names of the functions that the module defines.
+        name: The name, if one is given.
+        remedy: How to give one, for the error that says that there are several functions.
+        source: Name of the module's file in errors.
+
+    Raises:
+        UsageError: There is no such function, or there are several.
+    """
+    if not defined:
+        raise UsageError("the module defines no function", name=source)
+    if name is None and len(defined) != 1:
+        raise UsageError(f"{remedy}: one of {listed_names(defined)}", name=source)
+    if name is not None and name not in defined:
+        raise UsageError(f"the module defines no function @{name}; it defines {listed_names(defined)}", name=source)
+    return next(iter(defined)) if name is None else name

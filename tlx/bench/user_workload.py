@@ -13,6 +13,7 @@ from math import prod
 from typing import Final
 
 from tlx.api import files
+from tlx.api.lowering import choose_function
 from tlx.api.prototypes import prototypes
 from tlx.api.signatures import CallParameter, Prototype
 from tlx.bench.recognition import RecognisedWorkload, recognise
@@ -113,14 +114,7 @@ def _known_workload(known: RecognisedWorkload, prototype: Prototype, text: str, 
 
 
 def _select_function(functions: Mapping[str, Prototype], name: str | None) -> Prototype:
-    if not functions:
-        raise UsageError("the file defines no function")
-    listed = ", ".join(f"@{one}" for one in functions)
-    if name is None and len(functions) != 1:
-        raise UsageError(f"name the function to measure with --function=: one of {listed}")
-    if name is not None and name not in functions:
-        raise UsageError(f"the file defines no function @{name}; it defines {listed}")
-    return functions[name] if name is not None else next(iter(functions.values()))
+    return functions[choose_function(functions, name, "name the function to measure with --function=")]
 
 
 def _list_names(prototype: Prototype) -> str:

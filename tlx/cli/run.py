@@ -183,6 +183,7 @@ def _compiled(
 
 
 def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
+    from tlx.api.lowering import choose_function
     from tlx.evaluate import Machine
     from tlx.ir.parser.module import parse_fully
     from tlx.lower.pipeline import raise_front_ends
@@ -190,11 +191,7 @@ def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
     machine = Machine(raise_front_ends(module))
     if name is None:
         defined = [f.name for f in parse_fully(str(module)).functions]
-        if not defined:
-            raise UsageError("the module defines no function")
-        if len(defined) != 1:
-            raise UsageError(f"name the function to call with --function: one of {', '.join(defined)}")
-        name = defined[0]
+        name = choose_function(defined, None, "name the function to call with --function=")
     return partial(machine.call, name)
 
 

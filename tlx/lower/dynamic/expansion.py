@@ -181,7 +181,7 @@ class ExpansionContext:
         self.handles[name] = handle
         return handle
 
-    def target(self, op: DynamicOp, shape: list[Value], extents: list[Value]) -> list[Value]:
+    def store_strides(self, op: DynamicOp, shape: list[Value], extents: list[Value]) -> list[Value]:
         """Strides, in elements, of the memory dimensions that a store writes."""
         assert op.pitches is not None
         pitches = self.entries.of(op.pitches)
@@ -500,7 +500,7 @@ class FunctionExpansion:
         assert op.pointer is not None
         e = self.context
         view = e.view(op.tensors[0])
-        steps = e.target(op, list(view.shape), list(view.data_shape))
+        steps = e.store_strides(op, list(view.shape), list(view.data_shape))
         copy_strided(e.helpers, e.b, view.element, (op.pointer, steps), (view.pointer, view.memory_dims))
 
 

@@ -112,7 +112,7 @@ def product_into(e: ExpansionContext, op: DynamicOp, store: DynamicOp) -> None:
     acc, lhs, rhs = _operands(e, op)
     _check_product(e, acc, lhs, rhs)
     extents = [lhs.extents[0], rhs.extents[1]]
-    steps = e.target(store, extents, extents)
+    steps = e.store_strides(store, extents, extents)
     dims = [StridedDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
     _emit_product(e, op, DynamicView.strided(Storage(store.pointer), _element(op), dims), lhs, rhs, acc)
 
