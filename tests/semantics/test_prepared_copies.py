@@ -256,3 +256,35 @@ def test_an_operand_that_no_iteration_moves_is_copied_once() -> None:
     bodies = _bodies(text, start_after="to-2d")
     assert "tlx.copy" in bodies["f.prepare"]
     assert "tlx.nest.f(" not in bodies["f"]
+
+
+def test_loops_that_may_have_another_number_of_iterations_are_executed_in_each_call() -> None:
+    """One that is not marked as independent is not the builder's: this one ends after 31, not before."""
+    loop = (
+        _copied_by_rows(32, 32).replace("slt i64 %next, 32", "sle i64 %next, 31").replace(", !tlx.independent !{}", "")
+    )
+    text = _program_with_loop(loop)
+    assert "call" not in _bodies(text, start_after="to-2d")["f.prepare"]
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
+
+
+def test_copies_under_a_condition_in_a_loop_are_made_in_each_call() -> None:
+    """The last iterations must not read rows behind the argument."""
+    loop = _copied_by_rows(32, 32).replace("slt i64 %next, 32", "slt i64 %next, 40")
+    condition = "  %inside = icmp slt i64 %i, 32\n  br i1 %inside, label %copy, label %latch\ncopy:\n"
+    loop = loop.replace("  %from = ", f"{condition}  %from = ").replace(
+        "  %next = ", "  br label %latch\nlatch:\n  %next = "
+    )
+    text = _program_with_loop(loop.replace("[ %next, %loop ]", "[ %next, %latch ]"))
+    assert "call" not in _bodies(text, start_after="to-2d")["f.prepare"]
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)
+
+
+def test_a_copy_that_begins_inside_of_its_buffer_stays_there() -> None:
+    second = "%second = getelementptr i8, ptr %buf, i64 64\n  call void @llvm.tensor.store(ptr %second, token %tt"
+    text = _program("").replace("call void @llvm.tensor.store(ptr %buf, token %tt", second)
+    text = text.replace(
+        "%b = call token @llvm.tensor.load(ptr elementtype(float) %buf",
+        "%b = call token @llvm.tensor.load(ptr elementtype(float) %second",
+    )
+    np.testing.assert_allclose(_result(text, "to-tiles"), _result(text), rtol=1e-5, atol=1e-5)

@@ -25,6 +25,7 @@ from tlx.evaluate.values import RuntimeValue, element_dtype, signed
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
+from tlx.ir.module import is_normal
 from tlx.ir.tensors.model import DynamicOp, DynamicTensor, Tensor, TensorOp
 from tlx.ir.types import I1, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Local
@@ -179,15 +180,24 @@ def _operation(scope: FunctionScope, operation: TensorOp) -> Step:
     scalars = [(scope.slot(value), value.type) for value in operation.scalars]
     out = scope.result(operation.instruction)
     meaning, dims, dtype = operation.intrinsic.meaning, operation.dims, dtype_of(result.element)
+    promises_normal = is_normal(operation.instruction)
     flattened = FlattenedTensors(result)
 
     def step(frame: Frame) -> None:
         operands: list[TensorValue] = [frame[slot] for slot in tokens]
         numbers = [scalar_array(type_, frame[slot]) for slot, type_ in scalars]
         logical = meaning([operand.array for operand in operands], dims, numbers, dtype)
+        if promises_normal:
+            logical = _only_normal(logical)
         frame[out] = flattened.vector(logical)
 
     return step
+
+
+def _only_normal(results: Array) -> Array:
+    """Results that a program promises to be normal: NaN for those that are not, so that none goes unnoticed."""
+    is_kept = np.isfinite(results) & (np.abs(results) >= np.finfo(results.dtype).tiny)
+    return np.where(is_kept, results, np.asarray(np.nan, results.dtype))
 
 
 def _store(scope: FunctionScope, operation: TensorOp) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import re
 import threading
@@ -121,33 +122,38 @@ class DeferredVerification:
         self._text = str(module)
         self._accepted = False
         self._cancelled = threading.Event()
-        self._thread: threading.Thread | None = threading.Thread(target=self._verify, daemon=True)
+        self._running = threading.Lock()
 
     def start(self) -> None:
         """Start the thread; where no thread can be started, the caller waits.
 
         It is not part of the constructor, so that the caller can cancel a verification whose start is interrupted.
         """
-        assert self._thread is not None
+        self._running.acquire()
         try:
-            self._thread.start()
+            _thread.start_new_thread(self._verify, ())
         except RuntimeError:
-            self._thread = None
             self._verify()
 
     def _verify(self) -> None:
-        with contextlib.suppress(Exception):  # not accepted: who verifies the text again gets the error
-            self._accepted = verify(self._text, self._cancelled) is None
+        try:
+            with contextlib.suppress(Exception):  # not accepted: who verifies the text again gets the error
+                self._accepted = verify(self._text, self._cancelled) is None
+        finally:
+            self._running.release()
 
     def cancel(self) -> None:
         """End the verification: the next request to LLVM need not wait for it."""
         llvm().cancel(self._cancelled)
 
     def is_accepted(self) -> bool:
-        """Wait for the verification; whether LLVM accepts the module, without a crash."""
-        if self._thread is not None:
-            self._thread.join()
-        return self._accepted
+        """Wait for the verification; whether LLVM accepts the module, without a crash.
+
+        The caller waits for a lock: `Thread.join` may raise `RuntimeError` or end early after several interrupts
+        (Python 3.11).
+        """
+        with self._running:
+            return self._accepted
 
 
 def _cause(error: TlxError, source: Source) -> TlxError:

@@ -102,7 +102,10 @@ class Options:
         default=0,
         metadata={
             "setting": Setting(
-                "--vector-bits", int, "Width of vector registers, for --target=generic.", choices=VECTOR_BITS
+                "--vector-bits",
+                int,
+                "Width of vector registers, where the target leaves it open, as generic does.",
+                choices=VECTOR_BITS,
             )
         },
     )

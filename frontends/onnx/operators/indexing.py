@@ -144,6 +144,44 @@ def non_zero(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     return np.stack(np.nonzero(t.required_constant(x, "the tensor"))).astype(np.int64)
 
 
+@operator("Unique", note="of a known tensor")
+def unique(t: Tensors, node: OnnxNode, x: Tensor) -> tuple[Tensor, ...]:
+    """The different elements, or slices; where each is first; which of them each element is; and how often it is."""
+    known = t.required_constant(x, "the tensor, whose different elements decide the shape of the result,")
+    axis = None if node.get("axis") is None else t.axis(node.integer("axis", 0), known.ndim)
+    values, first, inverse, counts = np.unique(
+        known, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    if not node.integer("sorted", 1):
+        order = np.argsort(first)
+        values = values.take(order, 0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse]
+    return values, *(numbers.reshape(-1).astype(np.int64) for numbers in (first, inverse, counts))
+
+
+@operator("TensorScatter")
+def tensor_scatter(t: Tensors, node: OnnxNode, x: Tensor, updates: Tensor, places: Tensor | None = None) -> Tensor:
+    """A copy whose slices from a place on, another one for each sample, are replaced: a cache of keys or values."""
+    axis, mode = t.axis(node.integer("axis", -2), len(x.shape)), node.text("mode", "linear")
+    samples, length = x.shape[0], updates.shape[axis] if len(updates.shape) == len(x.shape) else 0
+    fits = updates.shape == tuple(length if d == axis else e for d, e in enumerate(x.shape)) and length <= x.shape[axis]
+    if not axis or not fits or (places is not None and places.shape != (samples,)):
+        t.fail(f"updates {updates.shape} along dimension {axis} do not fit shape {x.shape}")
+    if mode not in ("linear", "circular"):
+        raise node.error(f"mode {mode!r} is neither linear nor circular")
+    if not math.prod(updates.shape):
+        return x
+    first = np.zeros(samples, np.int64) if places is None else t.convert(places, np.int64)
+    place = t.add(t.reshape(first, (samples, 1)), np.arange(length).reshape(1, length))
+    if mode == "circular":
+        place = t.binary("remainder", place, np.asarray(x.shape[axis]))
+    columns = [np.repeat(np.arange(samples), length).reshape(-1, 1), t.reshape(place, (samples * length, 1))]
+    rest = [d for d in range(1, len(x.shape)) if d != axis]
+    box = [1 if d in (0, axis) else e for d, e in enumerate(x.shape)]
+    boxes = t.reshape(t.transpose(updates, (0, axis, *rest)), (samples * length, *box))
+    return t.graph.scatter(t.value(x), t.value(t.concatenate(columns, 1)), [0, axis], t.value(boxes))
+
+
 @operator("NonMaxSuppression", note="of known boxes and scores")
 def non_max_suppression(
     t: Tensors,

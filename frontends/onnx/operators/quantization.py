@@ -17,6 +17,7 @@ import numpy as np
 
 from tlx.frontends.onnx.model import Array, OnnxNode, element_type, type_name
 from tlx.frontends.onnx.operators.activations import softmax_along
+from tlx.frontends.onnx.operators.products import product
 from tlx.frontends.onnx.operators.windows import average_pool, borders, convolved, spatial
 from tlx.frontends.onnx.table import operator
 from tlx.frontends.onnx.tensors import Tensor, Tensors
@@ -182,6 +183,49 @@ def quantized_product(t: Tensors, x: Tensor, w: Tensor, scale: Tensor, zero: Ten
     stored, factor, point = _quantized(t, x)
     sums = _matmul(t, stored, w, (point, None if zero is None else t.reshape(zero, zero.shape[-1:])))
     return t.multiply(t.convert(sums, np.float32), t.multiply(factor, scale))
+
+
+@operator("com.microsoft.MatMulNBits", note="with constant weights, which are stored as floats")
+def matmul_n_bits(
+    t: Tensors,
+    node: OnnxNode,
+    x: Tensor,
+    w: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
+    groups: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """A product with a matrix of integers of few bits, (N, blocks of K, bytes), with a scale for each block."""
+    depth, columns, bits = node.integer("K", 0), node.integer("N", 0), node.integer("bits", 4)
+    size = node.integer("block_size", 0)
+    if bits not in (2, 4, 8) or min(depth, columns, size) < 1:
+        raise node.error(f"bits {bits}, K {depth}, N {columns} and block_size {size} are not supported")
+    blocks = -(-depth // size)
+    if math.prod(w.shape) != columns * blocks * (size * bits // 8) or math.prod(scale.shape) != columns * blocks:
+        t.fail(f"weights {w.shape} and scales {scale.shape} do not fit {columns} columns of {blocks} blocks")
+    stored = _unpacked(t.required_constant(w, "the matrix"), bits, (columns, blocks * size))
+    points: Array = np.full((columns, blocks), 1 << bits - 1)
+    if zero is not None:
+        points = t.required_constant(zero, "the zero points")
+        points = _unpacked(points, bits, (columns, blocks)) if points.dtype == _UNSIGNED else points
+    block = np.arange(depth) // size
+    if groups is not None and not np.array_equal(t.required_constant(groups, "g_idx").reshape(-1)[:depth], block):
+        raise node.error("g_idx in another order than that of the rows is not supported")
+    scales, points = (
+        v.reshape(columns, blocks)[:, block].astype(np.float32)
+        for v in (t.required_constant(scale, "the scales"), points)
+    )
+    weights = ((stored[:, :depth] - points) * scales).astype(x.dtype)
+    result = product(t, x, np.ascontiguousarray(weights.T))
+    return result if bias is None else t.add(result, bias)
+
+
+def _unpacked(packed: Array, bits: int, shape: tuple[int, int]) -> Array:
+    """Rows of integers without sign, the first of which is in the low bits of a byte; each row begins with a byte."""
+    rows = packed.reshape(shape[0], -1)
+    apart = rows[:, :, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
+    return apart.reshape(shape[0], -1)[:, : shape[1]].astype(np.float32)
 
 
 @operator("MatMulInteger")

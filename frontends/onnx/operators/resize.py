@@ -57,7 +57,8 @@ def resize(
     if numbers is None:
         wanted, numbers = _by_sizes(node, [x.shape[d] for d in axes], wanted or [])
     else:
-        wanted = [math.floor(x.shape[d] * n) for d, n in zip(axes, numbers, strict=True)]
+        # In float, as in onnx and onnxruntime: 10 * 0.7 is 7.
+        wanted = [math.floor(np.float32(x.shape[d]) * np.float32(n)) for d, n in zip(axes, numbers, strict=True)]
     t.checked(wanted)
     if 0 in (*wanted, *x.shape):
         shape = list(x.shape)

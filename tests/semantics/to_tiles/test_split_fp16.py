@@ -146,3 +146,21 @@ def with_special(generator: np.random.Generator, shape: tuple[int, int], many: f
     """Random halves, some of them special ones."""
     drawn = generator.standard_normal(shape).astype(np.float16)
     return np.where(generator.random(shape) < many, generator.choice(_SPECIAL, shape), drawn)
+
+
+def test_products_in_loops_are_computed_as_they_are() -> None:
+    """Otherwise iterations, which threads may share, would split their operands into the same memory."""
+    dims = "<3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer"
+    text = f"""
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
+  %lhs = call token @llvm.tensor.load(ptr elementtype(half) %a, <3 x i32> <i32 4, i32 32, i32 64>, {dims},
+      <3 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(half) %b, <3 x i32> <i32 4, i32 64, i32 32>, {dims},
+      <3 x i32> zeroinitializer)
+  %m = call <4096 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<4096 x float> %m, <3 x i32> <i32 4, i32 32, i32 32>, {dims})
+  call void @llvm.tensor.store(ptr %c, token %t, <3 x i32> zeroinitializer)
+  ret void
+}}
+"""
+    assert validate(text, _TILES, runs=1) == []

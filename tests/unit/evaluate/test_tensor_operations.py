@@ -10,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.unit.evaluate.test_tensors import logical, run, typeinfo, vector
+from tlx.evaluate import evaluate
+from tlx.ir.parser.module import parse
 
 Array = NDArray[Any]
 Numbers = tuple[int, ...]
@@ -148,3 +150,19 @@ def test_concat(seed: int) -> None:
     np.testing.assert_array_equal(got, np.concatenate([part.data for part in parts], 1))
     one = call(empty((2, 1, 3), "i32"), "concat", parts[:1], ", i32 0", "i32")
     np.testing.assert_array_equal(one, parts[0].data)
+
+
+def test_results_that_a_program_promises_to_be_normal() -> None:
+    """Where one is not, it is NaN, which nobody takes for right."""
+    shape = "<1 x i32> <i32 6>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
+    text = f"""define void @f(ptr %x, ptr %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, {shape}, <1 x i32> zeroinitializer)
+  %r = call <6 x float> @llvm.tensor.exp(token %t), !tlx.normal !{{}}
+  store <6 x float> %r, ptr %y
+  ret void
+}}
+"""
+    x, y = np.array([0, -87, -88, 89, np.nan, 1], np.float32), np.zeros(6, np.float32)
+    evaluate(parse(text), "f", x, y)
+    np.testing.assert_array_equal(np.isnan(y), [False, False, True, True, True, False])
+    np.testing.assert_allclose(y[[0, 1, 5]], np.exp(x[[0, 1, 5]]), rtol=1e-6)

@@ -31,6 +31,7 @@ from tlx.evaluate import Machine
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_objects
 from tlx.llvm.process import llvm
+from tlx.llvm.verification import DeferredVerification
 from tlx.lower.options import Options
 
 ADD = "define i32 @f(i32 %x) {{\n  %r = add i32 %x, {}\n  ret i32 %r\n}}\n"
@@ -315,6 +316,41 @@ def interrupts_anywhere() -> None:
     while len(llvm_children()) > 1 and time.monotonic() < deadline:  # processes that nobody uses end
         time.sleep(0.01)
     say("interrupted", interrupted > 60, "processes", len(llvm_children()))
+
+
+def interrupted_verifications() -> None:
+    """Many interrupts while the caller waits for a verification in a thread: no other error, and no early answer."""
+
+    def wait(verification: DeferredVerification, times: int) -> None:
+        """Wait, again while an interrupt is handled."""
+        with suppress_interrupt:
+            try:
+                verification.is_accepted()
+            finally:
+                if times:
+                    wait(verification, times - 1)
+
+    def set_timer(first: float, interval: float) -> None:
+        while True:
+            with suppress_interrupt:
+                signal.setitimer(signal.ITIMER_REAL, first, interval)
+                return
+
+    ask(1)
+    verifier = llvm_child()
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    accepted = 0
+    for _ in range(10):
+        verification = DeferredVerification(parse(ADD.format(1)))
+        stop(verifier)
+        verification.start()
+        set_timer(0.02, 1e-4)
+        with suppress_interrupt:
+            wait(verification, 30)
+        set_timer(0, 0)
+        os.kill(verifier, signal.SIGCONT)
+        accepted += verification.is_accepted()
+    say("accepted", accepted)
 
 
 def interrupted_forks() -> None:

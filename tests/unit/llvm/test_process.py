@@ -63,6 +63,10 @@ def test_requests_after_interrupts_anywhere_get_their_own_answers() -> None:
     assert printed("interrupts_anywhere")[-1] == "interrupted True processes 1"
 
 
+def test_interrupts_while_a_verification_is_waited_for() -> None:
+    assert printed("interrupted_verifications") == ["accepted 10"]
+
+
 def test_an_interrupt_of_a_fork_leaves_no_lock() -> None:
     assert printed("interrupted_forks")[-1] == "right True"
 

@@ -228,6 +228,36 @@ def test_indices_out_of_range(operator: str, shape: tuple[int, ...], wanted: lis
     assert result.flatten().tolist() == (wanted or [1 if index < 0 else 3])
 
 
+@pytest.mark.parametrize(
+    ("operator", "attributes", "wanted"),
+    [
+        ("MaxPool", {"kernel_shape": [2]}, [np.nan, np.nan, 4, 4]),
+        ("MaxPool", {"kernel_shape": [2], "dilations": [2]}, [2, np.nan, 3]),
+        ("ReduceMax", {}, [np.nan]),
+        ("ArgMax", {"axis": 2}, [1]),
+        ("ArgMin", {"axis": 2}, [1]),
+    ],
+)
+def test_nan_is_the_greatest_and_the_least(operator: str, attributes: dict[str, Any], wanted: list[float]) -> None:
+    x = np.array([[[1, np.nan, 2, 4, 3]]], np.float32)
+    data = graph([helper.make_node(operator, ["x"], ["y"], **attributes)], {"x": x}, ["y"], 13)
+    (y,) = InferenceSession(data).run(None, {"x": x})
+    np.testing.assert_array_equal(np.asarray(y).reshape(-1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("operator", "wanted"), [("MaxPool", [3, 5, 7, 7]), ("AveragePool", [2, 3, 5, 6]), ("Conv", [310, 531, 753, 75])]
+)
+def test_windows_with_holes_of_the_same_size(operator: str, wanted: list[float]) -> None:
+    """A result has the input's extent divided by the stride, rounded up."""
+    x, w = np.arange(1, 8, dtype=np.float32).reshape(1, 1, 7), np.array([[[1, 10, 100]]], np.float32)
+    attributes: dict[str, Any] = {"kernel_shape": [3], "dilations": [2], "strides": [2], "auto_pad": "SAME_UPPER"}
+    names = ["x", "w"] if operator == "Conv" else ["x"]
+    data = graph([helper.make_node(operator, names, ["y"], **attributes)], {"x": x}, ["y"], 19, {"w": w})
+    (y,) = InferenceSession(data).run(None, {"x": x})
+    np.testing.assert_array_equal(y, np.reshape(wanted, (1, 1, 4)))
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_conditionals(known: bool) -> None:
     def branch(name: str, operator: str) -> onnx.GraphProto:

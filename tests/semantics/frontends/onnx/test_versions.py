@@ -125,6 +125,8 @@ CASES: dict[str, tuple[str, dict[str, Array], int, dict[str, Array], dict[str, A
         "r": floats(0), "scales": np.array([1, 1, 2, 4], np.float32)}, {"mode": "linear"}),
     "nearest, positions between two elements": ("Resize", {"x": floats(1, 1, 5, 7)}, 13, {
         "r": floats(0), "scales": np.array([1, 1, 0.6, 1.7], np.float32)}, {"nearest_mode": "floor"}),
+    "nearest, a size that is rounded in float": ("Resize", {"x": floats(1, 1, 10, 15)}, 13, {
+        "r": floats(0), "scales": np.array([1, 1, 0.7, 1.4], np.float32)}, {}),
     "border of what is left": ("Pad", X, 19, {"pads": integers(0, -1, 1, 0, 0, -2)}, {"mode": "wrap"}),
     "transposed, larger than its windows": ("ConvTranspose", IMAGE, 13, {"w": floats(4, 2, 2, 2)}, {
         "strides": [2, 3], "output_shape": [19, 25]}),
