@@ -170,7 +170,7 @@ class GraphBase:
         """A tensor whose elements are all one number."""
         known = self._dtype("full", dtype)
         if not is_float(known) and number != int(number):
-            self._fail("full", f"{number!r} is no {known.name}: pass an integer, or convert the other operand")
+            self._fail("full", f"{number!r} is not of type {known.name}: pass an integer, or convert the other operand")
         scalar = np.asarray(number).astype(known)
         extents = self._shape("full", shape)
         return self._make(known, View(extents, (0,) * len(extents)), Buffer(_scalar(scalar), 1))

@@ -372,7 +372,9 @@ class ElementwiseMethods(GraphBase):
             return np.broadcast_shapes(*shapes)
         except ValueError:
             texts = " and ".join(map(listed, dict.fromkeys(shapes)))
-            self._fail(name, f"shapes {texts} do not broadcast: extents must agree or be 1, counted from the last")
+            self._fail(
+                name, f"shapes {texts} do not broadcast: from the last dimension backwards, extents must be equal or 1"
+            )
 
 
 def _common_order(views: Sequence[View], in_memory: Sequence[bool]) -> tuple[int, ...]:

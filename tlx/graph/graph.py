@@ -217,7 +217,7 @@ class Graph(LinearAlgebra):
         """
         extents, known = self._shape("parameter", shape), self._dtype("parameter", dtype)
         if name in self._parameters:
-            self._fail("parameter", f"{name!r} is a parameter already")
+            self._fail("parameter", f"there is already a parameter {name!r}")
         free = self._free("parameter", name)
         self._parameters.add(name)
         return self._declare(Input(free, extents, known, is_donated=donated))
@@ -259,7 +259,7 @@ class Graph(LinearAlgebra):
             self._fail("output", f"{parameter!r} is not a donated parameter whose memory {value!r} can take")
         memory = parameter.buffer.memory
         if memory is None or any(o.into == names[0] for o in self._outputs):
-            self._fail("output", f"the memory of {parameter!r} is another result already")
+            self._fail("output", f"the memory of {parameter!r} already belongs to another result")
         is_there = value.buffer.operand == pointer and not value.buffer.is_overwritten and value.view == parameter.view
         if not is_there:
             token = self._row_major_token(value)

@@ -132,7 +132,8 @@ class Convolutions(Indexing):
         a, b = self._pair("convolution", x, w)
         if a.rank != b.rank or a.rank < 3:
             self._fail(
-                "convolution", f"input {listed(a.shape)} and kernel {listed(b.shape)} must have one rank, 3 or more"
+                "convolution",
+                f"input {listed(a.shape)} and kernel {listed(b.shape)} must have the same rank, at least 3",
             )
         spatial = "XYZUVW"[: a.rank - 2]
         names = layouts or (f"NC{spatial}", f"OI{spatial}", f"NC{spatial}")

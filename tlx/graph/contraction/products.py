@@ -166,7 +166,7 @@ class Products(ElementwiseMethods, Shapes):
         return self._with_view(x, once.view.permuted(listed_dimensions))
 
     def _emit_product(self, lhs: Value, rhs: Value, counts: Sequence[int], to: DType, count: int) -> ir.Value:
-        """`matmul` of operands with their groups of dimensions merged; `contract` where that is no view.
+        """`matmul` of operands with their groups of dimensions merged; `contract` where merging them takes a copy.
 
         Args:
             lhs: Dimensions batch, rows, inner.
