@@ -316,7 +316,7 @@ class Coercion:
         element = call.placeholder.element
         if isinstance(value.type, VectorType):
             if element not in (None, value.type.element):
-                raise call.error(f"the name says elements of type {element}, the tensor is {value.type}", value)
+                raise call.error(f"the name states elements of type {element}, but the tensor is {value.type}", value)
             return value
         if count is None:
             raise call.error(f"a tensor that arrives as {value.type} needs a constant shape", value)
@@ -336,7 +336,7 @@ class Coercion:
         """A vector of at most 8 bytes, passed as a scalar."""
         value = self._narrowed(call, value, count)
         if not is_scalar_number(value.type) or bits_of(value.type) % count:
-            raise call.error(f"expected a vector of {count} elements, as the shape says, got {value.type}", value)
+            raise call.error(f"expected a vector of {count} elements, as the shape requires, got {value.type}", value)
         width = bits_of(value.type) // count
         element = call.placeholder.element or self._element_before_casts(value, count)
         if element is None:

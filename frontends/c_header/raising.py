@@ -208,7 +208,7 @@ def _check_instruction(instruction: Instruction) -> None:
 
 
 def warn_of_unknown(module: Module) -> None:
-    """Warn of calls to undefined functions `tensor_*` that are no operations: they are left to the linker."""
+    """Warn of calls to undefined functions `tensor_*` that are not operations: they are left to the linker."""
     seen: set[str] = set()
     for function in module.functions:
         for instruction in function.instructions():

@@ -201,7 +201,7 @@ class JitFunction:
                 no arguments of these names: see `tlx.api.device.streams.CallOrder`.
 
         Raises:
-            TlxError: An operation is not supported, or an argument is no array.
+            TlxError: An operation is not supported, or an argument is not an array.
         """
         order = cast("CallOrder", {name: named.pop(name) for name in self._order if name in named})
         leaves, key = self._signature(arguments, named)
@@ -278,7 +278,7 @@ class JitFunction:
         ]
         results = translation.inline_all(main.body, values, {})
         if not results:
-            raise UsageError(f"{self._traced.__name__} returns no array")
+            raise UsageError(f"{self._traced.__name__} does not return an array")
         for k, value in enumerate(results):
             graph.output(value, "result", values[constants + places[k]] if k in places else None)
         return _JaxGraph(graph, program.inputs, program.outputs, program.tree)

@@ -64,7 +64,7 @@ def program_text(program: StablehloModule, name: str) -> str:
     arguments = [translation.parameter(*parameter) for parameter in named]
     results = translation.inline_all(function.body, arguments, {})
     if not results:
-        raise UsageError(f"@{main} returns no tensor", name=name)
+        raise UsageError(f"@{main} does not return a tensor", name=name)
     for value in results:
         graph.output(value, "result")
     return f"; {name}\n{graph.text()}"

@@ -92,7 +92,7 @@ def read(data: bytes, name: str) -> StablehloModule:
     """The program in a portable artifact or in MLIR text.
 
     Raises:
-        UsageError: The data are no valid StableHLO, or jaxlib is missing.
+        UsageError: The data is not valid StableHLO, or jaxlib is missing.
     """
     try:
         import jaxlib.mlir.ir

@@ -37,7 +37,7 @@ def to_matrix(module: Module, remarks: Remarks | None = None) -> Module:
         remarks: Collects which tensor operations are not converted, and why.
 
     Raises:
-        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+        ParseError, VerifyError: The input is not valid IR, or breaks a rule of the tensor intrinsics.
     """
     from tlx.frontends.matrix.writing import write_module
     from tlx.lower.remarks import Remarks

@@ -96,7 +96,7 @@ def write_module(module: Module, remarks: Remarks) -> Module:
         remarks: Collects which operations are not converted, and why.
 
     Raises:
-        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+        ParseError, VerifyError: The input is not valid IR, or breaks a rule of the tensor intrinsics.
     """
     fresh = parse(str(module), module.source.name)
     verify_tensors(fresh)

@@ -230,7 +230,7 @@ def _loaded(name: str, which: Any, key: str, needs_runtime: bool) -> LinkedProgr
     """The linked program of a cached library.
 
     Raises:
-        StaleError: It is no program of a kernel in this process.
+        StaleError: No kernel of this process has this program.
     """
     if not any(kernel.name == name and kernel.key(which) == key for kernel in list(_LIVE)):
         message = f"the kernel {name} has changed"

@@ -73,7 +73,7 @@ class ModuleKernel(NumbaKernel):
 
     def _function(self, types: Sequence[Any], outs: Sequence[Any]) -> Callable[..., Any]:
         if outs:
-            raise ArgumentError(f"{self.name} takes no out: the module's function writes to its arguments")
+            raise ArgumentError(f"{self.name} does not take 'out': the module's function writes to its arguments")
         result = numba_types.none if self._result is None else numba_type(self._result)
         names: dict[str, Any] = {
             "ShapeError": ShapeError,

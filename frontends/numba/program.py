@@ -75,7 +75,7 @@ class Lowering:
         options = Options().updated(**settings)
         if options.threads != "none":
             raise UsageError(
-                f"tlx.numba: threads='{options.threads}' is not for kernels in Numba, which runs threads itself: "
+                f"tlx.numba: threads='{options.threads}' does not work in Numba, which runs threads itself: "
                 "call the kernel in numba.prange, in a function with parallel=True"
             )
         if options.workspace not in _WORKSPACES:

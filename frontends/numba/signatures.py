@@ -54,7 +54,7 @@ def parse_signature(text: str) -> KernelSignature:
     """The signature that a text describes.
 
     Raises:
-        UsageError: It is no signature; the error points into it.
+        UsageError: It is not a valid signature; the error points into it.
     """
     return _Parser(text).signature()
 

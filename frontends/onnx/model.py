@@ -341,7 +341,7 @@ def read_model(
 
     Raises:
         UsageError: The file cannot be read, or the package onnx is not installed.
-        ModelError: It is no model, is damaged, or uses something that is not supported.
+        ModelError: It is not a model, is damaged, or uses something that is not supported.
     """
     try:
         import onnx
@@ -370,7 +370,7 @@ def read_model(
     opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
     if not proto.HasField("graph") or "" not in opsets:
         raise ModelError(
-            "this is not an ONNX model: it has no graph, or does not say the version of its operators", name=name
+            "this is not an ONNX model: it has no graph, or does not state the version of its operators", name=name
         )
     if not _OLDEST_OPSET <= opsets[""] <= onnx.defs.onnx_opset_version():
         newest = onnx.defs.onnx_opset_version()

@@ -114,7 +114,7 @@ class InferenceSession:
             **settings: As for `tlx.compile`: `threads="openmp"`, `cache=True`, ...
 
         Raises:
-            ModelError: The file is no model, is damaged, or has an operator that is not supported.
+            ModelError: The file is not a model, is damaged, or has an operator that is not supported.
             TlxError: An argument is wrong.
         """
         if precision not in PRECISIONS:

@@ -334,20 +334,22 @@ class Tensors:
             shape = np.broadcast_shapes(*shapes)
         except ValueError:
             texts = " and ".join(map(str, dict.fromkeys(shapes)))
-            return self.fail(f"shapes {texts} do not broadcast: extents must agree or be 1, counted from the last")
+            return self.fail(
+                f"shapes {texts} do not broadcast: from the last dimension backwards, extents must be equal or 1"
+            )
         return self.checked(shape)
 
     def checked(self, shape: Sequence[int]) -> tuple[int, ...]:
         """A shape that a tensor can have."""
         self.check_rank(len(shape))
         if any(extent < 0 for extent in shape) or math.prod(shape) > LARGEST:
-            self.fail(f"a tensor of shape {tuple(shape)} is not possible: at most 2^31 elements")
+            self.fail(f"a tensor of shape {tuple(shape)} is too large: at most 2^31 elements")
         return tuple(shape)
 
     def check_rank(self, rank: int) -> None:
         """Fail if a tensor has too many dimensions."""
         if rank > MOST_DIMENSIONS:
-            self.fail(f"a tensor of {rank} dimensions is not possible: at most {MOST_DIMENSIONS}")
+            self.fail(f"a tensor of {rank} dimensions has too many: at most {MOST_DIMENSIONS}")
 
     def _folds(self, *operands: Tensor) -> bool:
         """Whether numpy computes a result: it is small, or not larger than what is there anyway."""

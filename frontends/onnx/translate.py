@@ -150,12 +150,12 @@ class ModelTranslation(Tensors):
         if not name:
             return None
         if name not in self._scope:
-            raise node.error(f"input '{name}' is the output of no node before it{did_you_mean(name, self._scope)}")
+            raise node.error(f"input '{name}' is not the output of an earlier node{did_you_mean(name, self._scope)}")
         return self._scope[name]
 
     def _undefined(self, name: str) -> Tensor:
         raise ModelError(
-            f"output '{name}' is computed by no node{did_you_mean(name, self._scope)}", name=self.model.name
+            f"output '{name}' is not computed by any node{did_you_mean(name, self._scope)}", name=self.model.name
         )
 
     # Operators that are defined by others ------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _check_outputs(nodes: Sequence[OnnxNode]) -> None:
     for node in nodes:
         for name in filter(None, node.outputs):
             if name in computed:
-                raise node.error(f"output '{name}' is the output of another node before it")
+                raise node.error(f"output '{name}' is already the output of an earlier node")
             computed.add(name)
 
 

@@ -91,7 +91,7 @@ class DiskCache:
         directory: The directory; None for the one that `TLX_CACHE_DIR` names, or `tlx/code` in the user's cache.
 
     Raises:
-        UsageError: `TLX_CACHE_SIZE` is no size.
+        UsageError: `TLX_CACHE_SIZE` is not a size.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
@@ -342,7 +342,7 @@ def size_limit() -> int:
     """Limit of the total size of the entries in bytes: `TLX_CACHE_SIZE`, such as 500M; 1 GiB by default.
 
     Raises:
-        UsageError: The variable is no size.
+        UsageError: The variable is not a size.
     """
     text = os.environ.get(SIZE_VARIABLE, "").strip()
     if not text:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Namespace(ABC, Generic[T]):
-    """Objects by name: as attributes, or as items where the name is no identifier; iteration yields the names."""
+    """Objects by name: as attributes, or as items where the name is not an identifier; iteration yields the names."""
 
     def __init__(self, named: Mapping[str, T]) -> None:
         self._named = named
@@ -134,7 +134,7 @@ class FunctionNamespace(LoadedCode, Namespace[F]):
 
 
 class CompiledModule(FunctionNamespace[CompiledFunction]):
-    """A compiled module: its functions are attributes, or items where the name is no identifier.
+    """A compiled module: its functions are attributes, or items where the name is not an identifier.
 
     Calling the module calls its entry.
     """

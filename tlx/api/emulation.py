@@ -163,7 +163,7 @@ def _in_memory(checked: Any, parameter: CallParameter, value: Any) -> Array:
 
 
 class EmulatedModule(FunctionNamespace[EmulatedFunction]):
-    """A compiled module of another machine: its functions are attributes, or items where the name is no identifier."""
+    """A compiled module of another machine: its functions are attributes, or items if the name is not an identifier."""
 
     def __init__(
         self,

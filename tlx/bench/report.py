@@ -218,7 +218,7 @@ def read_json(path: str, field: str, writer: str) -> Record:
     """Read a report that has a field.
 
     Raises:
-        UsageError: The file cannot be read or is no such report.
+        UsageError: The file cannot be read, or is not such a report.
     """
     report: Any = None
     try:

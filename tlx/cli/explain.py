@@ -118,7 +118,7 @@ def _code(report: Report, options: Options, level: int) -> MachineCode:
 
 
 def _original(data: bytes, translation: object, file: str) -> StageText | None:
-    """The text in a front end's language; None where the file is no text, such as a model."""
+    """The text in a front end's language; None where the file is not text, such as a model."""
     from tlx.api import files
     from tlx.explain.collect import original_column
     from tlx.ir.module import Module

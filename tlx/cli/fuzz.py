@@ -102,7 +102,7 @@ def fuzz(
     """Check random programs: interpreted before and after each stage, and compiled, they must give the same results.
 
     The same seed gives the same programs. A failing one is simplified and written to a file, and the exit status is 1.
-    Programs that the lowering rejects are counted by reason and are no failures.
+    Programs that the lowering rejects are counted by reason; they are not failures.
     """
     from pathlib import Path
 

@@ -65,7 +65,7 @@ def targets() -> None:
 
     The first version of LLVM that compiles the code is followed by features that need a later one.
 
-    A star marks the one that 'native' means.
+    A star marks the target that 'native' selects.
     """
     from tlx.target import host
     from tlx.target.installed import targets as known

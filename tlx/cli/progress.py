@@ -28,7 +28,7 @@ class ProgressBars:
 
     @contextmanager
     def watch(self, label: str, length: int) -> Generator[Step]:
-        """Show a bar while the context lasts; nothing if the standard error is no terminal, or cannot move its cursor.
+        """Show a bar while the context lasts; nothing if standard error is not a terminal, or cannot move its cursor.
 
         Args:
             label: Text before the bar.

@@ -171,7 +171,7 @@ def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Poo
     if scheduler is not None and cpu is not None:
         raise UsageError("--cpu applies to this machine, not to those of --scheduler")
     if scheduler is not None and threads > 1:
-        raise UsageError("--threads applies to this machine: a worker of --scheduler has one thread")
+        raise UsageError("--threads applies to this machine only: a worker of --scheduler has one thread")
     pool = DaskPool(scheduler) if scheduler is not None else LocalPool(cpu, threads)
     try:
         yield pool

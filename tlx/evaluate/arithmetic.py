@@ -100,7 +100,7 @@ def _array_cast(opcode: str, source: Type, to: Type) -> Callable[[Array], Array]
         return lambda value: from_integers(signed_array(value, width_of(source)), element_dtype(to))
     if opcode in ("fptoui", "fptosi"):
         return lambda value: to_integers(value, to)
-    raise EvaluationError(f"the evaluator does not know the cast '{opcode}'")
+    raise EvaluationError(f"the evaluator does not support the cast '{opcode}'")
 
 
 def to_integers(numbers: Array, to: Type) -> Array:

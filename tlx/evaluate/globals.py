@@ -225,7 +225,7 @@ class ConstantEvaluator:
             case ConstExpr():
                 return self._expression(operand)
             case _:
-                raise EvaluationError(f"the evaluator does not know the constant {operand}")
+                raise EvaluationError(f"the evaluator does not support the constant {operand}")
 
     def _aggregate(self, operand: Aggregate) -> RuntimeValue:
         elements = [self.value(e) for e in operand.elements]
@@ -259,7 +259,7 @@ class ConstantEvaluator:
             folded = fold_integers(operand.opcode, values[0], values[1], width_of(operand.type))
             if folded is not None:
                 return folded
-        raise EvaluationError(f"the evaluator does not know the constant expression {operand}")
+        raise EvaluationError(f"the evaluator does not support the constant expression {operand}")
 
 
 def string_bytes(spelling: str) -> bytes:

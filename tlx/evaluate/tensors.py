@@ -121,7 +121,7 @@ def tensor_step(scope: FunctionScope, instruction: Instruction) -> Step:
         step = dynamic_step(scope, instruction)
         if step is not None:
             return step
-        raise EvaluationError(f"the evaluator does not know {instruction.callee}")
+        raise EvaluationError(f"the evaluator does not support {instruction.callee}")
     return _MAKERS[token.kind](scope, token)
 
 
@@ -175,7 +175,7 @@ def _operation(scope: FunctionScope, operation: TensorOp) -> Step:
     """Logical arrays in, the row's meaning, the flattened vector out."""
     result = operation.result
     if result is None:
-        raise EvaluationError(f"the evaluator does not know {operation.intrinsic.full_name}")
+        raise EvaluationError(f"the evaluator does not support {operation.intrinsic.full_name}")
     tokens = _token_slots(scope, operation)
     scalars = [(scope.slot(value), value.type) for value in operation.scalars]
     out = scope.result(operation.instruction)
@@ -268,7 +268,7 @@ def _dynamic_type(token: DynamicTensor, shape: Array, padding: Array) -> TensorT
 
 def _check_count(type_: TensorType, count: int) -> None:
     if type_.count != count:
-        raise EvaluationError(f"a value of {count} elements has a typeinfo of {type_}, which has {type_.count}")
+        raise EvaluationError(f"a value of {count} elements has a typeinfo of {type_}, which describes {type_.count}")
 
 
 def _pitches(vector: Array) -> tuple[int, ...]:

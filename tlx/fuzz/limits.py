@@ -58,7 +58,7 @@ BACKEND_LIMITS: Final = (
     ),
     BackendLimit(
         "the emulated machine's C library has no such function",
-        r"does not link: [^;]*undefined symbol: \w+",
+        r"cannot be linked: [^;]*undefined symbol: \w+",
         r"@llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh)\.",
     ),
     BackendLimit(
@@ -74,7 +74,7 @@ BACKEND_LIMITS: Final = (
     BackendLimit("LLVM takes too long for another machine's code", r"LLVM took more than \d+ s of CPU time"),
 )
 """All but the C library and the last concern a program's own functions and calls, which TLX leaves as they are. On this
-machine, time is no limit of LLVM, as it may show that TLX's functions are too large."""
+machine, a timeout does not count as a limit of LLVM, as it may show that TLX's functions are too large."""
 
 
 def backend_limit(error: str, program: str, features: tuple[str, ...], *, is_foreign: bool) -> str:

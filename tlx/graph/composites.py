@@ -67,9 +67,9 @@ class Composites(Convolutions):
         wide = self._accumulated(value)
         along = self._axis("softmax", axis, value.rank)
         powers = self.exp(self.subtract(wide, self.max(wide, along, keep=True)))
-        operands = self._pair("softmax", powers, self.sum(powers, along, keep=True))
+        operands = self._common_type("softmax", powers, self.sum(powers, along, keep=True))
         division = ElementwiseOp("fdiv", ("reassoc",) if reassociated else ())
-        return self.convert(self._map("softmax", division, operands, wide.dtype), value.dtype)
+        return self.convert(self._elementwise("softmax", division, operands, wide.dtype), value.dtype)
 
     def layer_norm(
         self,
@@ -113,7 +113,7 @@ class Composites(Convolutions):
         return self._result(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
-        """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; if subnormal, it may be 0.
+        """`1 - erf(x)` of float, half and bfloat, with a small relative error everywhere; subnormal results may be 0.
 
         Of float and half, `exp(-x^2)` times a polynomial in `1 / (|x| + 1.625)`, within 6.4 ulp of float with fused
         multiply-adds, else within 100; `exp` of the rounded square is corrected by what was rounded. Of bfloat, a power
@@ -131,7 +131,7 @@ class Composites(Convolutions):
     def _short_tail(self, magnitude: Value) -> Value:
         """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
         operands = [self._polynomial(magnitude, _SHORT_ERFC), magnitude]
-        logarithm = self._map("multiply", ElementwiseOp("fmul", ("contract",)), operands, magnitude.dtype)
+        logarithm = self._elementwise("multiply", ElementwiseOp("fmul", ("contract",)), operands, magnitude.dtype)
         return self._function("exp2", logarithm, Accuracy(short=True, no_subnormals=True))
 
     def _tail(self, magnitude: Value) -> Value:
@@ -149,11 +149,11 @@ class Composites(Convolutions):
         """What a function computed, in the type of its result."""
         if x.dtype == dtype:
             return x
-        return self._map("convert", ElementwiseOp("fptrunc", is_function_result=True), [x], dtype)
+        return self._elementwise("convert", ElementwiseOp("fptrunc", is_function_result=True), [x], dtype)
 
     def _ratio(self, x: Value, y: Value) -> Value:
         """`x / y` of numbers that are not subnormal and whose quotient is not."""
-        return self._map("divide", ElementwiseOp("fdiv", ("arcp",)), [x, y], x.dtype)
+        return self._elementwise("divide", ElementwiseOp("fdiv", ("arcp",)), [x, y], x.dtype)
 
     def _polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """Horner's scheme, the highest coefficient first."""
@@ -171,5 +171,5 @@ class Composites(Convolutions):
 
 
 def _accuracy_of_factor(value: Value) -> Accuracy:
-    """How accurate a function of float must be whose result is a factor of one that is rounded to the value's type."""
+    """The accuracy needed of a function in float whose result is only multiplied and then rounded to the type."""
     return Accuracy(short=True) if value.dtype.name == "bfloat16" else FULL_ACCURACY

@@ -52,7 +52,7 @@ _MOST_BODIES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class _CumulativeSteps:
-    """How a cumulative operation goes along a dimension: the operation, and what it begins with."""
+    """A cumulative operation along a dimension: the operation on two elements, and its direction."""
 
     operation: ElementwiseOp
     reverse: bool
@@ -71,20 +71,20 @@ class _LoopCarriedValue:
         initial: Its value before the loop.
         value: Its value where an iteration begins: in a register if it has one element, else in memory.
         phi: Its phi, if it is in a register.
-        is_taken: Whether it has the memory of the initial value.
+        is_in_initial_memory: Whether it uses the memory of the initial value.
     """
 
     initial: Value
     value: Value
     phi: Instruction | None = None
-    is_taken: bool = False
+    is_in_initial_memory: bool = False
 
     def is_in_place(self, following: Value) -> bool:
-        """Whether the state of the next iteration is where it has to be."""
+        """Whether a value of the next iteration is already in the memory where the loop carries it."""
         return self.phi is None and self.is_at(following)
 
     def is_at(self, following: Value) -> bool:
-        """Whether a value is all of the memory of this one."""
+        """Whether a value occupies exactly the memory of this one."""
         buffer = self.value.buffer
         is_same = following.buffer.operand == buffer.operand and following.view.offset == self.value.view.offset
         is_whole = following.view.is_dense(range(following.rank))
@@ -93,7 +93,7 @@ class _LoopCarriedValue:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Snapshot:
-    """The tokens and vectors that are known, and the writes of each memory, at a point of the function."""
+    """What is available at a point of the function: tokens, vectors, and the writes of each memory."""
 
     tokens: dict[tuple[str, int, View], ir.Local]
     vectors: dict[tuple[str, int, View, tuple[int, ...]], ir.Value]
@@ -101,31 +101,37 @@ class _Snapshot:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Test:
-    """The test before an iteration: the block that it ends, what holds if there is one, and the first block of that."""
+class _LoopTest:
+    """The test before an iteration.
+
+    Attributes:
+        block: The block that ends with the test.
+        holds: Whether there is another iteration.
+        start: The first block of that iteration.
+    """
 
     block: Block
     holds: ir.Value
     start: Block
 
     def leave(self, b: Builder, end: Block) -> None:
-        """Go on with another block if there is no iteration."""
+        """Branch to another block if there is no further iteration."""
         b.at_end(self.block)
         b.branch_if(self.holds, self.start, end)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _InnerTest:
-    """The test between two iterations that are written one after the other.
+class _UnrolledTest:
+    """The test between two iterations of an unrolled loop.
 
     Attributes:
         test: The test.
-        state: The state there, of which some tensors are in the memory of each other.
-        back: The block that exchanges these, if there is no further iteration.
-        elements: The state that is in registers, in that block; None for what is in memory.
+        state: The state there, in which some tensors are in each other's memory.
+        back: The block that moves these back, if there is no further iteration.
+        elements: The values in registers in that block; None for values in memory.
     """
 
-    test: _Test
+    test: _LoopTest
     state: Sequence[Value]
     back: Block
     elements: Sequence[ir.Value | None]
@@ -164,7 +170,13 @@ class ControlFlowMethods(Composites):
         if not all(x.view.count for x in values):
             return self._loop_without_empty(condition, body, values)
         elements = [self._vector(x, range(x.rank)) if x.view.count == 1 else None for x in values]
-        before, after, snapshot, blocks, outer = b.block, self._here(), self._snapshot(), self._blocks(), self._region
+        before, after, snapshot, blocks, outer = (
+            b.block,
+            self._preceding(),
+            self._snapshot(),
+            self._blocks(),
+            self._region,
+        )
         head = b.new_block("while")
         b.at_end(head)
         phis = [None if x is None else self._phi(x.type, [(x, before)]) for x in elements]
@@ -173,9 +185,9 @@ class ControlFlowMethods(Composites):
             test = self._test(condition, [c.value for c in carried])
             results = self._iteration(test, body, [c.value for c in carried])
             cycles = _cycles(carried, results)
-            inner: list[_InnerTest] = []
-            for number in range(1, _bodies(cycles)):
-                inner.append(self._inner_test(condition, carried, results, _homes(cycles, number)))
+            inner: list[_UnrolledTest] = []
+            for number in range(1, _cycle_period(cycles)):
+                inner.append(self._inner_test(condition, carried, results, _memory_after(cycles, number)))
                 results = self._iteration(inner[-1].test, body, inner[-1].state)
             in_place = [c.is_in_place(x) for c, x in zip(carried, results, strict=True)]
             self._carry([(c, x) for c, x, is_there in zip(carried, results, in_place, strict=True) if not is_there])
@@ -276,7 +288,7 @@ class ControlFlowMethods(Composites):
         wide = self._accumulated(value) if name in ("sum", "product") else value
         length, inner = value.shape[along], math.prod(value.shape[along + 1 :])
         rows = value.view.count // (length * inner)
-        source = self._stored(self.reshape(wide, (rows, length, inner)))
+        source = self._materialized(self.reshape(wide, (rows, length, inner)))
         result = self._buffer((rows, length, inner), wide.dtype)
         neutral = self.full((rows, 1, inner), neutral_element(name, wide.dtype), wide.dtype)
         start, shape = (0, length - 1 if reverse else 0, 0), (rows, 1, inner)
@@ -299,12 +311,12 @@ class ControlFlowMethods(Composites):
         rows, length, inner = source.shape
 
         def at(x: Value, step: ir.Value) -> Value:
-            return self._at(x, [_ZERO, steps.place(self._builder, length, step), _ZERO], (rows, 1, inner))
+            return self._box(x, [_ZERO, steps.place(self._builder, length, step), _ZERO], (rows, 1, inner))
 
         with self._loop_from(1, length) as state:
             before = self._builder.sub(state.index, 1)
             new = at(source, before if steps.exclusive else state.index)
-            total = self._map("cumulative", steps.operation, [at(result, before), new], source.dtype)
+            total = self._elementwise("cumulative", steps.operation, [at(result, before), new], source.dtype)
             self._write(at(result, state.index), total)
 
     def _accumulate_elements(self, source: Value, result: Value, steps: _CumulativeSteps) -> None:
@@ -313,7 +325,7 @@ class ControlFlowMethods(Composites):
 
         def at(x: Value, row: ir.Value, step: ir.Value) -> ir.Value:
             place = steps.place(b, length, step)
-            return self._at(x, [row, place, _ZERO], (1, 1, 1)).buffer.operand
+            return self._box(x, [row, place, _ZERO], (1, 1, 1)).buffer.operand
 
         with self._loop(source.shape[0]) as row:
             first = b.load(type_, at(result, row, _ZERO), bytes_of(type_))
@@ -339,15 +351,15 @@ class ControlFlowMethods(Composites):
         value = self._overwritten(self._canonical(x), after)
         assert value.buffer.memory is not None
         value.buffer.memory.region = self._region
-        return _LoopCarriedValue(x, value, is_taken=True)
+        return _LoopCarriedValue(x, value, is_in_initial_memory=True)
 
-    def _test(self, condition: Callable[..., Operand], state: Sequence[Value]) -> _Test:
+    def _test(self, condition: Callable[..., Operand], state: Sequence[Value]) -> _LoopTest:
         """Test whether there is another iteration, which begins in a new block."""
         with self._new_region():  # the condition does not overwrite the state
             holds = self._predicate("while_loop", "the condition", condition(*state))
-        return _Test(self._builder.block, holds, self._builder.new_block("do"))
+        return _LoopTest(self._builder.block, holds, self._builder.new_block("do"))
 
-    def _iteration(self, test: _Test, body: Callable[..., Any], state: Sequence[Value]) -> list[Value]:
+    def _iteration(self, test: _LoopTest, body: Callable[..., Any], state: Sequence[Value]) -> list[Value]:
         """Run the body; returns the next state."""
         self._builder.at_end(test.start)
         return self._results("while_loop", "the body", body(*state), state)
@@ -358,7 +370,7 @@ class ControlFlowMethods(Composites):
         carried: Sequence[_LoopCarriedValue],
         results: Sequence[Value],
         homes: Mapping[int, int],
-    ) -> _InnerTest:
+    ) -> _UnrolledTest:
         """End an iteration that leaves some tensors in the memory of others; returns the test of the next one."""
         b = self._builder
         state = self._exchange(carried, results, homes)
@@ -371,7 +383,7 @@ class ControlFlowMethods(Composites):
         self._carry([(carried[k], state[k]) for k, home in homes.items() if k != home])
         elements = [self._vector(x, range(x.rank)) if c.phi else None for c, x in zip(carried, state, strict=True)]
         self._restore(snapshot)
-        return _InnerTest(test, state, b.block, elements)
+        return _UnrolledTest(test, state, b.block, elements)
 
     def _exchange(
         self, carried: Sequence[_LoopCarriedValue], results: Sequence[Value], homes: Mapping[int, int]
@@ -386,7 +398,7 @@ class ControlFlowMethods(Composites):
                 state[k] = self._of_vector(self._vector(state[k], range(state[k].rank)), state[k].shape, state[k].dtype)
         for k, token in tokens.items():
             self._store(places[k].value, token)
-            state[k] = self._overwritten(places[k].value, self._here())
+            state[k] = self._overwritten(places[k].value, self._preceding())
         return state
 
     def _carry(self, moved: Sequence[tuple[_LoopCarriedValue, Value]]) -> None:
@@ -395,7 +407,7 @@ class ControlFlowMethods(Composites):
         for (c, _), vector in zip(moved, vectors, strict=True):
             if c.phi is None:
                 self._store(c.value, cast("ir.Local", vector))
-                self._overwritten(c.value, self._here())
+                self._overwritten(c.value, self._preceding())
             else:
                 add_incoming(c.phi, vector, self._builder.block.name)
 
@@ -407,12 +419,12 @@ class ControlFlowMethods(Composites):
         assert buffer.memory is not None
         buffer.memory.region = outer
         if is_in_place and not buffer.is_overwritten:  # never written
-            if c.is_taken:
+            if c.is_in_initial_memory:
                 buffer.memory.writes.pop()
                 return c.initial
             if self._replace_memory(c.value, c.initial):
                 return c.initial
-        if not c.is_taken:
+        if not c.is_in_initial_memory:
             self._store(c.value, self._row_major_token(c.initial))
         return self._make(c.value.dtype, c.value.view, replace(buffer, version=len(buffer.memory.writes)))
 
@@ -437,7 +449,7 @@ class ControlFlowMethods(Composites):
         """Run the function of the first test that holds, else the last one."""
         b = self._builder
         values = [self._value(operation, x) for x in operands]
-        after, snapshot, blocks = self._here(), self._snapshot(), self._blocks()
+        after, snapshot, blocks = self._preceding(), self._snapshot(), self._blocks()
         paths: list[_BranchEnd] = []
         with self._unfinished_on_error(operation):
             for k, (name, function) in enumerate(functions.items()):
@@ -485,7 +497,7 @@ class ControlFlowMethods(Composites):
         return vectors
 
     def _merge(self, snapshot: _Snapshot, paths: Sequence[_BranchEnd], after: Instruction | Block) -> None:
-        """Go on with what was known before the branches; what one of them overwrote, all of them did."""
+        """Restore what was available before the branches; memory that one of them overwrote counts as overwritten."""
         self._restore(snapshot)
         for memory, writes in snapshot.writes.items():
             if any(len(path.snapshot.writes[memory]) > len(writes) for path in paths):
@@ -523,7 +535,7 @@ class ControlFlowMethods(Composites):
         return {id(block) for block in self._builder.function.blocks}
 
     def _close(self, outside: set[int], results: Sequence[Instruction | None]) -> None:
-        """The values of the blocks that were added are not available from now on, except for results."""
+        """Make the values of the added blocks unavailable from here on, except for results."""
         inside = [block for block in self._builder.function.blocks if id(block) not in outside]
         defined = {f"%{i.result}" for block in inside for i in block.instructions if i.result is not None}
         self._closed |= defined - {f"%{i.result}" for i in results if i is not None}
@@ -554,7 +566,7 @@ class ControlFlowMethods(Composites):
 
 
 def _cycles(carried: Sequence[_LoopCarriedValue], results: Sequence[Value]) -> list[list[int]]:
-    """The large tensors of a state that exchange their memory: in a cycle, each moves to the memory of the next one.
+    """The cycles in which large tensors of a state exchange their memory: each moves to the memory of the next one.
 
     The last one of a chain is new; it moves to the memory of the first one, which is free: `(a, b, c) -> (f(a), a, b)`
     is the cycle `c -> b -> a -> c`.
@@ -576,18 +588,18 @@ def _cycles(carried: Sequence[_LoopCarriedValue], results: Sequence[Value]) -> l
         cycle = [start]
         while (home := following.get(cycle[-1], start)) != start:
             cycle.append(home)
-        if _bodies([*cycles, cycle]) <= _MOST_BODIES:
+        if _cycle_period([*cycles, cycle]) <= _MOST_BODIES:
             cycles.append(cycle)
     return cycles
 
 
-def _bodies(cycles: Sequence[Sequence[int]]) -> int:
-    """Number of iterations after which all tensors are in their own memory again."""
+def _cycle_period(cycles: Sequence[Sequence[int]]) -> int:
+    """Number of iterations after which all tensors are back in their own memory."""
     return math.lcm(*map(len, cycles))
 
 
-def _homes(cycles: Sequence[Sequence[int]], iterations: int) -> dict[int, int]:
-    """In whose memory each tensor of the cycles is after some iterations."""
+def _memory_after(cycles: Sequence[Sequence[int]], iterations: int) -> dict[int, int]:
+    """For each tensor of the cycles, the tensor whose memory it occupies after some iterations."""
     return {k: cycle[(at + iterations) % len(cycle)] for cycle in cycles for at, k in enumerate(cycle)}
 
 

@@ -1,4 +1,4 @@
-"""What all operations of a graph share: errors at the caller's line, constants, and values as tokens and vectors."""
+"""The base of all operations of a graph: errors at the caller's line, constants, values as tokens and vectors."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class GraphBase:
         """A tensor whose elements are all one number."""
         known = self._dtype("full", dtype)
         if not is_float(known) and number != int(number):
-            self._fail("full", f"{number!r} is no {known.name}: pass an integer, or convert the other operand")
+            self._fail("full", f"{number!r} is not of type {known.name}: pass an integer, or convert the other operand")
         scalar = np.asarray(number).astype(known)
         extents = self._shape("full", shape)
         return self._make(known, View(extents, (0,) * len(extents)), Buffer(_scalar(scalar), 1))
@@ -211,22 +211,22 @@ class GraphBase:
     def _of_vector(
         self, vector: ir.Value, shape: Sequence[int], dtype: DType, order: Sequence[int] | None = None
     ) -> Value:
-        """The value of a flattened vector, whose dimensions lie in an order, row-major by default."""
+        """The value of a flattened vector whose dimensions lie in a given order, by default row-major."""
         view = View.dense(shape, order)
         return self._make(dtype, view, Buffer(vector, view.count))
 
     def _with_view(self, x: Value, view: View) -> Value:
         return self._make(x.dtype, view, x.buffer)
 
-    def _once(self, x: Value) -> Value:
-        """The value with the extents of repeated dimensions 1."""
-        return self._with_view(x, x.view.once(x.view.repeated))
+    def _without_repeats(self, x: Value) -> Value:
+        """The value with repeated dimensions reduced to extent 1."""
+        return self._with_view(x, x.view.first_positions(x.view.repeated))
 
     def _token(self, x: Value) -> tuple[ir.Local, tuple[int, ...]]:
-        """A token, and the dimension of the value that each of its logical dimensions is.
+        """A token, and for each of its logical dimensions the number of the value's dimension.
 
-        Repeated dimensions are left out; a dimension of extent 1 that the value does not have is -1. A scalar has one
-        such dimension.
+        Repeated dimensions are left out. -1 stands for a dimension of extent 1 that the value does not have, such as
+        that of a scalar.
         """
         placed = place(x.view)
         key = (x.buffer.operand.typed, x.buffer.version, x.view)
@@ -249,7 +249,7 @@ class GraphBase:
 
     @contextmanager
     def _before_overwritten(self, buffer: Buffer) -> Generator[None]:
-        """Insert before the write that ended a version of memory; here if that is the last one."""
+        """Insert before the write that replaced a version of memory, or here if the version is the current one."""
         b, memory = self._builder, buffer.memory
         if memory is None or not buffer.is_overwritten:
             yield
@@ -265,8 +265,8 @@ class GraphBase:
         count = b.index - start
         b.block, b.index = block, index + (count if block is inserted_in else 0)
 
-    def _here(self) -> Instruction | Block:
-        """What comes right before the point of insertion."""
+    def _preceding(self) -> Instruction | Block:
+        """The instruction right before the insertion point, or the block that the point begins."""
         b = self._builder
         return b.block.instructions[b.index - 1] if b.index else b.block
 

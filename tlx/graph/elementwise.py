@@ -69,12 +69,12 @@ class ElementwiseMethods(GraphBase):
         """
         if name not in BINARY:
             self._fail("binary", f"{name!r} is not one of {', '.join(BINARY)}")
-        a, b = self._pair(name, x, y)
+        a, b = self._common_type(name, x, y)
         if a.dtype.kind in "iu" and name in _SHIFTS:
             return self._shift(name, a, b)
         if a.dtype.kind in "iu" and name in _DIVISIONS:
             return self._divide(name, f"{'u' if a.dtype.kind == 'u' else 's'}{_DIVISIONS[name]}", a, b)
-        return self._map(name, self._operation(name, a.dtype), [a, b], a.dtype)
+        return self._elementwise(name, self._operation(name, a.dtype), [a, b], a.dtype)
 
     def add(self, x: Operand, y: Operand) -> Value:
         """`x + y`."""
@@ -97,7 +97,7 @@ class ElementwiseMethods(GraphBase):
 
         A remainder of 0 has that sign, too.
         """
-        a, b = self._pair("modulo", x, y)
+        a, b = self._common_type("modulo", x, y)
         remainder = self.binary("remainder", a, b)
         if a.dtype.kind == "u":
             return remainder
@@ -108,11 +108,11 @@ class ElementwiseMethods(GraphBase):
 
     def multiply_add(self, x: Operand, y: Operand, z: Operand) -> Value:
         """`x * y + z` of floats, rounded once on machines that support it."""
-        a, b = self._pair("multiply_add", x, y)
-        _, c = self._pair("multiply_add", a, z)
+        a, b = self._common_type("multiply_add", x, y)
+        _, c = self._common_type("multiply_add", a, z)
         if not is_float(a.dtype):
             self._fail("multiply_add", f"the operands have type {a.dtype.name}, not a float: convert them first")
-        return self._map("multiply_add", _operation("llvm.fmuladd"), [a, b, c], a.dtype)
+        return self._elementwise("multiply_add", _operation("llvm.fmuladd"), [a, b, c], a.dtype)
 
     def maximum(self, x: Operand, y: Operand) -> Value:
         """The greater element of each pair."""
@@ -126,13 +126,13 @@ class ElementwiseMethods(GraphBase):
         """Booleans: `eq`, `ne`, `lt`, `le`, `gt` or `ge` of two tensors; only `ne` holds for NaNs."""
         if relation not in RELATIONS:
             self._fail("compare", f"{relation!r} is not one of {', '.join(RELATIONS)}")
-        a, b = self._pair("compare", x, y)
+        a, b = self._common_type("compare", x, y)
         if is_float(a.dtype):
             operation = ElementwiseOp("fcmp", (), RELATIONS[relation])
         else:
             sign = "" if relation in ("eq", "ne") else "s" if a.dtype.kind == "i" else "u"
             operation = ElementwiseOp("icmp", (), sign + relation)
-        return self._map("compare", operation, [a, b], BOOL)
+        return self._elementwise("compare", operation, [a, b], BOOL)
 
     def equal(self, x: Operand, y: Operand) -> Value:
         """`x == y`."""
@@ -147,8 +147,8 @@ class ElementwiseMethods(GraphBase):
         chosen = self._value("where", condition)
         if chosen.dtype != BOOL:
             self._fail("where", f"the condition has type {chosen.dtype.name}, not bool: compare it with 0 first")
-        a, b = self._pair("where", x, y)
-        return self._map("where", ElementwiseOp("select"), [chosen, a, b], a.dtype)
+        a, b = self._common_type("where", x, y)
+        return self._elementwise("where", ElementwiseOp("select"), [chosen, a, b], a.dtype)
 
     def clamp(self, low: Operand, x: Operand, high: Operand) -> Value:
         """`x`, but not below `low` and not above `high`."""
@@ -171,7 +171,7 @@ class ElementwiseMethods(GraphBase):
         if name == "is_finite":
             return self.compare("lt", self._function("fabs", value), float("inf"))
         if name in _ROUNDED:
-            return self._map(name, _operation(_ROUNDED[name]), [value], value.dtype)
+            return self._elementwise(name, _operation(_ROUNDED[name]), [value], value.dtype)
         return self._function(name, value)
 
     def exp(self, x: Operand) -> Value:
@@ -201,8 +201,8 @@ class ElementwiseMethods(GraphBase):
     def convert(self, x: Operand, dtype: str | type | DType) -> Value:
         """The elements in another type, rounded to nearest.
 
-        Floats become integers by truncation; NaN becomes 0 and what is too large the nearest integer. Integers wrap.
-        Anything but 0 becomes True.
+        Floats become integers by truncation; NaN becomes 0, and numbers out of range the nearest integer. Integers
+        wrap. As booleans, all numbers but 0 are True.
         """
         value = self._value("convert", x)
         to = self._dtype("convert", dtype)
@@ -218,7 +218,7 @@ class ElementwiseMethods(GraphBase):
             return self._make(to, value.view, value.buffer)
         if is_float(value.dtype) and is_float(to) and bits_of(source) == bits_of(result):
             return self.convert(self.convert(value, "float32"), to)  # half and bfloat
-        return self._map("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
+        return self._elementwise("convert", ElementwiseOp(*_conversion(value.dtype, to)), [value], to)
 
     def _convert_small(self, x: Value, to: DType, source: SmallFloat | None, result: SmallFloat | None) -> Value:
         """A conversion from or to floats of 8 bits; one between two formats, or from or to integers, is by float."""
@@ -231,17 +231,17 @@ class ElementwiseMethods(GraphBase):
         if source is None:
             immediates += [ir.OpaqueConstant(METADATA, NEAREST), ir.ConstInt(I1, 0)]
         operation = ElementwiseOp("call", callee=FROM_SMALL if source is not None else TO_SMALL)
-        return self._map("convert", operation, [x], to, immediates)
+        return self._elementwise("convert", operation, [x], to, immediates)
 
     def iota(self, shape: Sequence[int], axis: int, dtype: str | type | DType = "int32") -> Value:
         """Each element's index along a dimension."""
         extents = self._shape("iota", shape)
         along = self._axis("iota", axis, len(extents))
-        numbers = self._counted(extents[along], self._dtype("iota", dtype))
+        numbers = self._iota(extents[along], self._dtype("iota", dtype))
         return self._with_view(numbers, numbers.view.broadcast(extents, [along]))
 
-    def _counted(self, count: int, dtype: DType) -> Value:
-        """The numbers below a count; if they are many, from two short constants, as these are text."""
+    def _iota(self, count: int, dtype: DType) -> Value:
+        """The numbers below a count; many of them are computed from two short constants, since constants are text."""
         if count <= _LONG_CONSTANT:
             return self.constant(np.arange(count), dtype)
         rows = -(-count // _LONG_CONSTANT)
@@ -251,9 +251,9 @@ class ElementwiseMethods(GraphBase):
         view = View.dense((rows * _LONG_CONSTANT,)).sliced([0], [count], [1])
         return self.convert(self._with_view(numbers, view), dtype)
 
-    # How they are written --------------------------------------------------------------------------------------
+    # Emission --------------------------------------------------------------------------------------
 
-    def _pair(self, operation: str, x: Operand, y: Operand) -> tuple[Value, Value]:
+    def _common_type(self, operation: str, x: Operand, y: Operand) -> tuple[Value, Value]:
         """Two operands of the same element type; numbers take that of the other one."""
         a = x if isinstance(x, Value) or not isinstance(y, Value) else None
         first = self._value(operation, x, y.dtype if isinstance(y, Value) and a is None else None)
@@ -273,7 +273,7 @@ class ElementwiseMethods(GraphBase):
         return _operation(opcodes[name])
 
     def _binary(self, name: str, opcode: str, a: Value, b: Value) -> Value:
-        return self._map(name, _operation(opcode), [a, b], a.dtype)
+        return self._elementwise(name, _operation(opcode), [a, b], a.dtype)
 
     def _divide(self, name: str, opcode: str, a: Value, b: Value) -> Value:
         """Integer division, whose machine instruction traps where the quotient is not defined.
@@ -311,7 +311,11 @@ class ElementwiseMethods(GraphBase):
         if x.dtype == BOOL:
             self._fail(name, "not defined for bool: convert the operand first")
         if name == "negative":
-            return self._map(name, ElementwiseOp("fneg"), [x], x.dtype) if is_float(x.dtype) else self.subtract(0, x)
+            return (
+                self._elementwise(name, ElementwiseOp("fneg"), [x], x.dtype)
+                if is_float(x.dtype)
+                else self.subtract(0, x)
+            )
         one = self.full((), 1, x.dtype)
         positive = self.where(self.compare("gt", x, 0), one, x)  # zeros keep their sign, NaNs stay NaN
         return (
@@ -328,10 +332,10 @@ class ElementwiseMethods(GraphBase):
         return self.maximum(x, 0) if name == "relu" else self.maximum(x, self.subtract(0, x))
 
     def _function(self, name: str, x: Value, accuracy: Accuracy = FULL_ACCURACY) -> Value:
-        """A tensor function of the table, on a token, and how accurate it must be."""
+        """Call a tensor function of the table on a token, with the accuracy that is required."""
         if not x.view.count:
             return x
-        once = self._once(x)
+        once = self._without_repeats(x)
         order = once.view.order
         dense = self._dense(once, order)
         token = self._token_of_all(dense) if x.rank else self._token(dense)[0]
@@ -340,7 +344,7 @@ class ElementwiseMethods(GraphBase):
         )
         return self._with_view(result, result.view.broadcast(x.shape, range(x.rank)))
 
-    def _map(
+    def _elementwise(
         self,
         name: str,
         operation: ElementwiseOp,
@@ -357,7 +361,7 @@ class ElementwiseMethods(GraphBase):
             return self._empty(shape, dtype)
         aligned = [x.view.broadcast(shape, range(len(shape) - x.rank, len(shape))) for x in operands]
         repeated = [d for d in range(len(shape)) if all(not view.strides[d] for view in aligned)]
-        views = [view.once(repeated) for view in aligned]
+        views = [view.first_positions(repeated) for view in aligned]
         once = views[0].shape
         order = _common_order(views, [x.buffer.in_memory for x in operands])
         vectors = [self._vector(self._with_view(x, view), order) for x, view in zip(operands, views, strict=True)]
@@ -372,11 +376,13 @@ class ElementwiseMethods(GraphBase):
             return np.broadcast_shapes(*shapes)
         except ValueError:
             texts = " and ".join(map(listed, dict.fromkeys(shapes)))
-            self._fail(name, f"shapes {texts} do not broadcast: extents must agree or be 1, counted from the last")
+            self._fail(
+                name, f"shapes {texts} do not broadcast: from the last dimension backwards, extents must be equal or 1"
+            )
 
 
 def _common_order(views: Sequence[View], in_memory: Sequence[bool]) -> tuple[int, ...]:
-    """The memory order of an operand that repeats nothing, else row-major.
+    """The memory order of an operand without repeated dimensions, else row-major.
 
     A row-major one in memory, such as a parameter that is updated, goes before one that is a result: what is computed
     of it is often stored row-major as well.

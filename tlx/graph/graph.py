@@ -92,10 +92,10 @@ class GraphFunction:
             **order: On a device, `stream=`, `wait_for=` and `record=`: see `CallOrder`.
 
         Returns:
-            A new array, or a tuple of them if there are several outputs. One that takes the memory of a parameter is
-            the array that was passed, or a new one if that could not be written or shares memory with another
-            one. If any array that is passed is in the memory of the device for which the graph is compiled, new
-            arrays are, too.
+            A new array, or a tuple of them if there are several outputs. A result that takes the memory of a parameter
+            is the array that was passed, or a new one if that array is read-only or shares memory with another one. If
+            any array that is passed is in the memory of the device for which the graph is compiled, new arrays are,
+            too.
 
         Raises:
             ArgumentError: There are too few or too many arrays, one has another shape or element type, one that would
@@ -110,7 +110,7 @@ class GraphFunction:
             return self._called_on_device(self.call, given, order)
         check_host_order(order)
         by_name = {i.name: _checked(i, array) for i, array in zip(passed, arrays, strict=True)}
-        _separate(by_name, {i.name for i in passed if i.is_donated})
+        _copy_overlapping(by_name, {i.name for i in passed if i.is_donated})
         results = [aligned_array(o.shape, o.dtype) if o.into is None else by_name[o.into] for o in self.outputs]
         new = [result for result, o in zip(results, self.outputs, strict=True) if o.into is None]
         if self.prepared is not None:
@@ -148,9 +148,9 @@ class GraphFunction:
                 stays = True
                 on_device.append((resident.address, resident.size, declared.name))
         donated = {i.name for i in self.inputs if i.is_donated}
-        for name in _sharing(on_device, donated):
+        for name in _overlapping_donations(on_device, donated):
             raise ArgumentError(f"{name}: the call would overwrite an argument with the same memory: pass a copy")
-        _separate(on_host, donated)
+        _copy_overlapping(on_host, donated)
         given |= on_host
         weights = iter(self.weights)
         passed = [given[i.name] if i.array is None else next(weights) for i in self.inputs]
@@ -180,7 +180,7 @@ class Graph(LinearAlgebra):
         """An empty graph.
 
         Args:
-            name: Name of the function in the IR; what needs quotes there is replaced by dots.
+            name: Name of the function in the IR; characters that would need quotes there become dots.
         """
         super().__init__(name)
         self._name = self._definition.name
@@ -217,8 +217,8 @@ class Graph(LinearAlgebra):
         """
         extents, known = self._shape("parameter", shape), self._dtype("parameter", dtype)
         if name in self._parameters:
-            self._fail("parameter", f"{name!r} is a parameter already")
-        free = self._free("parameter", name)
+            self._fail("parameter", f"there is already a parameter {name!r}")
+        free = self._unused_name("parameter", name)
         self._parameters.add(name)
         return self._declare(Input(free, extents, known, is_donated=donated))
 
@@ -232,7 +232,9 @@ class Graph(LinearAlgebra):
         known = self._dtype("weight", data.dtype if dtype is None else dtype)
         if not data.size:
             return self._empty(data.shape, known)
-        return self._declare(Input(self._free("weight", name), data.shape, known, data.astype(known, copy=False)))
+        return self._declare(
+            Input(self._unused_name("weight", name), data.shape, known, data.astype(known, copy=False))
+        )
 
     def output(self, x: Operand, name: str = "out", into: Value | None = None) -> None:
         """Make a value the next result.
@@ -246,9 +248,9 @@ class Graph(LinearAlgebra):
         if into is not None:
             self._outputs.append(Output(name, value.shape, value.dtype, self._overwrite(value, into)))
             return
-        free = self._free("output", name)
+        free = self._unused_name("output", name)
         if value.view.count:
-            self._put(value, Argument(PTR, _WRITTEN, free).value)
+            self._store_output(value, Argument(PTR, _WRITTEN, free).value)
         self._outputs.append(Output(free, value.shape, value.dtype))
 
     def _overwrite(self, value: Value, parameter: Value) -> str:
@@ -259,11 +261,11 @@ class Graph(LinearAlgebra):
             self._fail("output", f"{parameter!r} is not a donated parameter whose memory {value!r} can take")
         memory = parameter.buffer.memory
         if memory is None or any(o.into == names[0] for o in self._outputs):
-            self._fail("output", f"the memory of {parameter!r} is another result already")
+            self._fail("output", f"the memory of {parameter!r} already belongs to another result")
         is_there = value.buffer.operand == pointer and not value.buffer.is_overwritten and value.view == parameter.view
         if not is_there:
             token = self._row_major_token(value)
-            after = self._here()
+            after = self._preceding()
             self._store(parameter, token)
             self._overwritten(parameter, after)
         return names[0]
@@ -341,8 +343,8 @@ class Graph(LinearAlgebra):
 
         return GraphFunction(tuple(self._inputs), tuple(self._outputs), call)(*arrays)
 
-    def _free(self, operation: str, name: str) -> str:
-        """A name for a parameter of the function."""
+    def _unused_name(self, operation: str, name: str) -> str:
+        """A name for a parameter of the function that no other parameter has."""
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             self._fail(operation, f"expected a name, got {name!r}")
         return self._definition.names.fresh(name)
@@ -381,22 +383,22 @@ def _checked(expected: Input, array: Any) -> Array:
     return data if is_usable else data.copy(order="C")
 
 
-def _separate(arrays: dict[str, Array], donated: AbstractSet[str]) -> None:
+def _copy_overlapping(arrays: dict[str, Array], donated: AbstractSet[str]) -> None:
     """Replace donated arrays that share memory with others, which the function would overwrite, by copies."""
     spans = [(array_address(array), array.nbytes, name) for name, array in arrays.items()] if donated else []
-    for name in _sharing(spans, donated):
+    for name in _overlapping_donations(spans, donated):
         arrays[name] = arrays[name].copy()
 
 
-def _sharing(spans: Iterable[tuple[int, int, str]], donated: AbstractSet[str]) -> list[str]:
-    """Names of donated arrays without which no donated one shares memory with another array.
+def _overlapping_donations(spans: Iterable[tuple[int, int, str]], donated: AbstractSet[str]) -> list[str]:
+    """Names of donated arrays to copy so that no other donated array shares memory with any array.
 
     Args:
         spans: The address, the size in bytes and the name of each array.
         donated: Names of donated arrays.
     """
     sharing: list[str] = []
-    reach, last = 0, ""  # where the arrays so far end, and which of them ends there
+    reach, last = 0, ""  # the end of the array that reaches furthest so far, and its name
     for start, size, name in sorted(span for span in spans if span[1]):
         if start < reach and name in donated:
             sharing.append(name)

@@ -51,7 +51,7 @@ class Indexing(Reductions):
         positions = self._positions("dynamic_slice", value, starts, extents)
         if 0 in extents:
             return self._empty(extents, value.dtype)
-        return self._at(self._stored(value), positions, extents)
+        return self._box(self._materialized(value), positions, extents)
 
     def dynamic_update_slice(self, x: Operand, update: Operand, starts: Sequence[Operand]) -> Value:
         """A tensor with a box of it replaced: in place, if the tensor is an earlier update or carried by a loop.
@@ -61,14 +61,14 @@ class Indexing(Reductions):
             update: The new elements, of the same rank.
             starts: Position of the box in each dimension, integers or scalars.
         """
-        value, new = self._pair("dynamic_update_slice", x, update)
+        value, new = self._common_type("dynamic_update_slice", x, update)
         positions = self._positions("dynamic_update_slice", value, starts, new.shape)
         if not new.view.count:
             return value
         token = self._row_major_token(new)
         result = self._writable(value)
-        after = self._here()
-        self._store(self._at(result, positions, new.shape), token)
+        after = self._preceding()
+        self._store(self._box(result, positions, new.shape), token)
         return self._overwritten(result, after)
 
     def gather(self, x: Operand, starts: Operand, axes: Sequence[int], shape: Sequence[int]) -> Value:
@@ -87,11 +87,11 @@ class Indexing(Reductions):
         count = rows.shape[0]
         if 0 in (count, *extents):
             return self._empty((count, *extents), value.dtype)
-        value = self._stored(value)
+        value = self._materialized(value)
         result = self._buffer((count, *extents), value.dtype)
         with self._loop(count) as number:
             positions = self._clamped(value, self._row(rows, number, value.rank, along), extents)
-            self._write(self._nth(result, number), self._at(value, positions, extents))
+            self._write(self._subscript(result, number), self._box(value, positions, extents))
         return result
 
     def take(self, x: Operand, indices: Operand, axis: int = 0) -> Value:
@@ -116,7 +116,7 @@ class Indexing(Reductions):
             updates: The boxes, `(rows, *shape)`. One that does not lie inside `x` is ignored, as in XLA.
             combine: `set`, `add`, `multiply`, `maximum` or `minimum`.
         """
-        value, boxes = self._pair("scatter", x, updates)
+        value, boxes = self._common_type("scatter", x, updates)
         rows, along = self._start_rows("scatter", value, starts, axes)
         if combine not in _COMBINE:
             self._fail("scatter", f"{combine!r} is not one of {', '.join(_COMBINE)}")
@@ -128,12 +128,12 @@ class Indexing(Reductions):
         if not boxes.view.count:
             return value
         result = self._writable(value)
-        source = self._stored(boxes)
+        source = self._materialized(boxes)
         if source.buffer.memory is result.buffer.memory:
-            source = self._copied(source)
+            source = self._copy(source)
         if rows.buffer.memory is result.buffer.memory:
-            rows = self._copied(rows)
-        after = self._here()
+            rows = self._copy(rows)
+        after = self._preceding()
         with self._loop(rows.shape[0]) as number:
             positions = self._row(rows, number, value.rank, along)
             clamped = self._clamped(value, positions, extents)
@@ -142,7 +142,7 @@ class Indexing(Reductions):
                 is_same = self._builder.icmp("eq", positions[axis], clamped[axis])
                 inside = is_same if isinstance(inside, ir.ConstInt) else self._builder.binary("and", inside, is_same)
             with self._builder.if_block(inside, "inside"):
-                box, new = self._at(result, clamped, extents), self._nth(source, number)
+                box, new = self._box(result, clamped, extents), self._subscript(source, number)
                 self._write(box, new if combine == "set" else self.binary(combine, box, new))
         return self._overwritten(result, after)
 
@@ -160,13 +160,13 @@ class Indexing(Reductions):
         if type_of(value.dtype) == type_of(to):
             return self._make(to, value.view, value.buffer)
         if old == new:
-            return self._map("bitcast", ElementwiseOp("bitcast"), [value], to)
+            return self._elementwise("bitcast", ElementwiseOp("bitcast"), [value], to)
         if new > old and value.shape[-1:] != (new // old,):
             self._fail("bitcast", f"the last dimension of {listed(value.shape)} must be {new // old} for {to.name}")
         shape = (*value.shape, old // new) if new < old else value.shape[:-1]
         if 0 in shape:
             return self._empty(shape, to)
-        stored = self._copied(value)
+        stored = self._copy(value)
         return self._make(to, View.dense(shape), stored.buffer)
 
     def reverse(self, x: Operand, axes: int | Sequence[int]) -> Value:
@@ -183,13 +183,13 @@ class Indexing(Reductions):
         """A copy, slice by slice."""
         length, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
         rows = x.view.count // (length * inner)
-        source = self._stored(self.reshape(x, (rows, length, inner)))
+        source = self._materialized(self.reshape(x, (rows, length, inner)))
         result = self._buffer(source.shape, x.dtype)
         zero = ir.ConstInt(I64, 0)
         box = (1 if inner == 1 else rows, 1, inner)
         with self._loop(rows // box[0]) as row, self._loop(length) as number:
             opposite = self._builder.sub(ir.ConstInt(I64, length - 1), number)
-            self._write(self._at(result, [row, number, zero], box), self._at(source, [row, opposite, zero], box))
+            self._write(self._box(result, [row, number, zero], box), self._box(source, [row, opposite, zero], box))
         return self.reshape(result, x.shape)
 
     # Positions -------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Indexing(Reductions):
         if rows.rank != 2 or rows.shape[1] != len(along) or rows.dtype.kind not in "iu" or not along:
             expected = f"a matrix of integers with a column for each of axes {listed(along)}"
             self._fail(operation, f"starts are {rows!r}: expected {expected}")
-        return self._stored(self._dense(rows)) if rows.view.count else rows, along
+        return self._materialized(self._dense(rows)) if rows.view.count else rows, along
 
     def _row(self, rows: Value, number: ir.Value, rank: int, along: Sequence[int]) -> list[ir.Value]:
         """The positions in a row of starts."""
@@ -263,7 +263,7 @@ class Indexing(Reductions):
 
     # Memory ----------------------------------------------------------------------------------------------------
 
-    def _at(self, x: Value, positions: Sequence[ir.Value], shape: Sequence[int]) -> Value:
+    def _box(self, x: Value, positions: Sequence[ir.Value], shape: Sequence[int]) -> Value:
         """A box of a value in memory."""
         b = self._builder
         offset: ir.Value = ir.ConstInt(I64, x.view.offset)
@@ -272,9 +272,9 @@ class Indexing(Reductions):
         pointer = b.gep(stored_type(x.dtype), x.buffer.operand, offset)
         return self._make(x.dtype, View(tuple(shape), x.view.strides), replace(x.buffer, operand=pointer))
 
-    def _nth(self, x: Value, number: ir.Value) -> Value:
+    def _subscript(self, x: Value, number: ir.Value) -> Value:
         """`x[number]` of a value in memory."""
-        first = self._at(x, [number, *[ir.ConstInt(I64, 0)] * (x.rank - 1)], (1, *x.shape[1:]))
+        first = self._box(x, [number, *[ir.ConstInt(I64, 0)] * (x.rank - 1)], (1, *x.shape[1:]))
         return self._with_view(first, first.view.permuted(range(1, x.rank)))
 
     def _write(self, destination: Value, new: Value) -> None:
@@ -303,15 +303,15 @@ class Indexing(Reductions):
         return self._make(dtype, view, Buffer(buffer.pointer, 0, self._memories[-1]))
 
     def _replace_buffer(self, buffer: ir.Local, pointer: ir.Value, type_: Type, offset: int = 0) -> None:
-        """Insert an address that takes the place of a buffer, which is not allocated then."""
+        """Insert an address that replaces a buffer, which is then not allocated."""
         self._buffers.discard({buffer.name})
         number = ir.ConstInt(I64, offset)
         body = f"getelementptr inbounds {type_}, {pointer.typed}, {number.typed}"
         address = self._builder.emit("getelementptr", buffer.type, [pointer, number], body, source_type=type_)
         address.text, address.result = f"{buffer} = {body}", buffer.name
 
-    def _put(self, x: Value, pointer: ir.Value) -> None:
-        """Write a value to memory of the caller, or let that be the buffer that the value fills."""
+    def _store_output(self, x: Value, pointer: ir.Value) -> None:
+        """Write a value to memory of the caller, or use that memory as the buffer that the value fills."""
         buffers = {str(b.pointer): b for b in self._buffers.buffers}
         buffer, memory = buffers.get(str(x.buffer.operand)), x.buffer.memory
         type_, b = stored_type(x.dtype), self._builder
@@ -325,13 +325,13 @@ class Indexing(Reductions):
         self._replace_buffer(buffer.pointer, pointer, type_)
         b.block, b.index = block, index + (block is entry)
 
-    def _stored(self, x: Value) -> Value:
-        """A value in memory that still has it: itself, or a buffer with its elements."""
+    def _materialized(self, x: Value) -> Value:
+        """The value in memory that still holds it: itself, or a buffer with its elements."""
         is_stored = x.buffer.in_memory and not x.buffer.is_overwritten and not x.view.repeated
         if is_stored:
             return x
         hoisted = self._hoisted(x)
-        return self._copied(x) if hoisted is None else hoisted
+        return self._copy(x) if hoisted is None else hoisted
 
     def _hoisted(self, x: Value) -> Value | None:
         """In a loop, a buffer that a vector from another block is stored to once, at the end of that block."""
@@ -347,7 +347,7 @@ class Indexing(Reductions):
             here, known = (b.block, b.index), (self._tokens, self._vectors)
             b.block, b.index = block, len(block.instructions) - is_ended
             self._tokens, self._vectors = {}, {}  # those of later blocks are not available there
-            stored = self._copied(x)
+            stored = self._copy(x)
             assert stored.buffer.memory is not None
             stored.buffer.memory.region = _FINAL
             self._hoists[key] = stored
@@ -362,7 +362,7 @@ class Indexing(Reductions):
 
     def _writable(self, x: Value) -> Value:
         """A row-major buffer with the elements of a value that may be overwritten: its own, or a copy."""
-        return self._canonical(x) if self._is_writable(x, self._region) else self._copied(x)
+        return self._canonical(x) if self._is_writable(x, self._region) else self._copy(x)
 
     def _canonical(self, x: Value) -> Value:
         """A row-major value with the strides that its shape has without gaps, those of extents of 1 included."""
@@ -375,7 +375,7 @@ class Indexing(Reductions):
         memory.writes.append(after)
         return self._make(x.dtype, x.view, replace(x.buffer, version=len(memory.writes)))
 
-    def _copied(self, x: Value) -> Value:
+    def _copy(self, x: Value) -> Value:
         """A row-major buffer with the elements of a value."""
         result = self._buffer(x.shape, x.dtype)
         self._write(result, x)
@@ -389,7 +389,7 @@ class Indexing(Reductions):
 
     @contextmanager
     def _loop_from(self, first: int, last: int, carry: Sequence[ir.Value] = ()) -> Generator[LoopState]:
-        """A loop; what is read in its body is not known after it."""
+        """A loop; tokens and vectors of its body are not available after it."""
         tokens, vectors = self._tokens.copy(), self._vectors.copy()
         with self._builder.loop(first, last, carry=carry) as state:
             yield state

@@ -26,7 +26,7 @@ class Reductions(Products):
         """One of `REDUCTIONS` over some dimensions, by default over all.
 
         Sums and products of half and bfloat are computed in float and rounded once. Integers wrap. `max` and `min` of a
-        NaN are NaN. Where there are no elements, the result is the neutral element, such as 0 of a sum.
+        NaN are NaN. The reduction of no elements is the neutral element, such as 0 for a sum.
 
         Args:
             name: The operation.
@@ -45,7 +45,7 @@ class Reductions(Products):
         elif any(value.shape[d] > 1 for d in along):
             if any(d in value.view.repeated for d in along):
                 value = self._dense(value)
-            once = self._once(value)
+            once = self._without_repeats(value)
             window = [e if d in along else 1 for d, e in enumerate(once.shape)]
             reduced = self._windows(name, once, window, [1] * value.rank)
             result = self._with_view(reduced, reduced.view.broadcast(shape, range(value.rank)))
@@ -162,7 +162,7 @@ class Reductions(Products):
             name: The operation.
             x: The tensor.
             window: Extent of the window in each dimension.
-            strides: How far it moves on, by default 1.
+            strides: How far it moves in each dimension, by default 1.
             padding: Positions before and after each dimension, which hold the neutral element; by default none.
         """
         value = self._reducible(name, x)
@@ -213,7 +213,7 @@ class Reductions(Products):
         return self._of_vector(vector, shape, x.dtype)
 
     def _arg(self, name: str, x: Operand, axis: int, extreme: str) -> Value:
-        """The least index among those of the elements that equal the extreme."""
+        """The least index of the elements that equal the extreme."""
         value = self._value(name, x)
         along = self._axis(name, axis, value.rank)
         if not value.shape[along]:

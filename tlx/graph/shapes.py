@@ -215,7 +215,7 @@ class Shapes(GraphBase):
         view = x.view.sliced(starts, shape, [1] * x.rank)
         if self._is_readable(x, view):
             return self._with_view(x, view)
-        once = self._once(x)
+        once = self._without_repeats(x)
         low = [0 if d in x.view.repeated else -start for d, start in enumerate(starts)]
         high = [
             0 if d in x.view.repeated else start + e - x.shape[d]

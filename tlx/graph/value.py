@@ -41,7 +41,7 @@ class Buffer:
         operand: A pointer, a flattened vector, or a scalar constant that is every element.
         count: Elements of the vector; 0 for a pointer, 1 for a scalar.
         memory: What the pointer points to, if the graph writes it.
-        version: The version of the memory that the value has.
+        version: The version of the memory that holds the value.
     """
 
     operand: ir.Value
@@ -210,7 +210,7 @@ class Value:
     if not TYPE_CHECKING:  # for a type checker, a value has the attributes below and no others
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Name the graph's method for what arrays have and values do not, such as `sum`."""
+            """Raise an error that names the graph's method for an attribute that only arrays have, such as `sum`."""
             near = f": use graph.{name}" if not name.startswith("_") and hasattr(type(self.graph), name) else ""
             raise AttributeError(f"values of a graph have no attribute '{name}'{near}", name=name, obj=self)
 
@@ -263,7 +263,7 @@ class Value:
         return map(self.__getitem__, range(self.shape[0]))
 
     def __bool__(self) -> NoReturn:  # noqa: PLE0304 (it raises)
-        """A condition of Python, which would need the elements."""
+        """Refuse to be a condition in Python, which would need the elements."""
         self.graph.refuse_bool()
 
     def __neg__(self) -> Value:

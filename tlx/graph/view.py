@@ -92,7 +92,7 @@ class View:
             strides[dimension] = stride if extent > 1 else 0
         return replace(self, shape=tuple(shape), strides=tuple(strides))
 
-    def once(self, dimensions: Sequence[int]) -> View:
+    def first_positions(self, dimensions: Sequence[int]) -> View:
         """The view with only the first position of some dimensions, whose extent becomes 1."""
         shape = [1 if d in dimensions else extent for d, extent in enumerate(self.shape)]
         return replace(self, shape=tuple(shape))

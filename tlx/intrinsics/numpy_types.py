@@ -95,7 +95,7 @@ def named_dtype(name: str) -> np.dtype[Any]:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a floating-point type, of numpy or of ml_dtypes (which are no subtypes of `np.floating`)."""
+    """Whether a dtype is a floating-point type, of numpy or of ml_dtypes (which are not subtypes of `np.floating`)."""
     return dtype.kind not in "biu"
 
 

@@ -177,7 +177,7 @@ class Toolchain:
         command = [*self.compiler, "-static", "-o", str(program), *_driver(self), *paths, *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise EmulationError(f"the program for '{self.triple}' does not link: {_shortened(done.stderr)}")
+            raise EmulationError(f"the program for '{self.triple}' cannot be linked: {_shortened(done.stderr)}")
 
 
 def _shortened(errors: str) -> str:
@@ -208,7 +208,7 @@ def compile_ir(compiler: str, text: str, triple: str, opt_level: int = 2) -> byt
         command = [*words, *options, "-c", "-x", "ir", "-", "-o", str(image)]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise EmulationError(f"{words[0]} does not compile the module for '{triple}': {_shortened(done.stderr)}")
+            raise EmulationError(f"{words[0]} cannot compile the module for '{triple}': {_shortened(done.stderr)}")
         return image.read_bytes()
 
 
@@ -256,7 +256,7 @@ def _compiled(tools: Toolchain, source: Path, folder: str, *options: str) -> str
     if done.returncode:
         architecture = architecture_of(tools.triple)
         package = f"; on Debian 'apt install libc6-dev-{architecture.debian}-cross'" if architecture.has_library else ""
-        raise UsageError(f"{tools.compiler[0]} compiles no C programs: {_shortened(done.stderr)}{package}")
+        raise UsageError(f"{tools.compiler[0]} cannot compile C programs: {_shortened(done.stderr)}{package}")
     return path
 
 

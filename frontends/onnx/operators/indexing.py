@@ -195,7 +195,7 @@ def non_max_suppression(
     """Rows (sample, class, box) of the boxes with the greatest scores that do not overlap."""
     if not (isinstance(boxes, np.ndarray) and isinstance(scores, np.ndarray)):
         raise node.error(
-            "how many boxes are selected depends on the inputs, and shapes must not: end the model at its boxes and "
+            "the number of selected boxes depends on the inputs, but no shape may: end the model at its boxes and "
             "scores, and select from those results"
         )
     count = 0 if most is None else int(t.scalar(most, "the number of boxes"))

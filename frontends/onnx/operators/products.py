@@ -82,7 +82,7 @@ def einsum(t: Tensors, node: OnnxNode, *operands: Tensor) -> Tensor:
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands) or not operands:
-        t.fail(f"equation {equation!r} is for {len(terms)} operands, and there are {len(operands)}")
+        t.fail(f"equation {equation!r} has {len(terms)} operands, but the node has {len(operands)}")
     spare = [letter for letter in string.ascii_letters if letter not in equation]
     ranks = [len(x.shape) - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True)]
     most = max((n for n, term in zip(ranks, terms, strict=True) if "..." in term), default=0)
@@ -114,7 +114,7 @@ def _diagonal(t: Tensors, x: Tensor, names: str) -> tuple[Tensor, str]:
         while (second := names.rfind(name)) != (first := names.index(name)):
             extent = x.shape[first]
             if x.shape[second] != extent:
-                t.fail(f"index {name!r} is of extents {extent} and {x.shape[second]}")
+                t.fail(f"index {name!r} has extents {extent} and {x.shape[second]}")
             others = [d for d in range(len(names)) if d not in (first, second)]
             squares = t.transpose(x, [*others, first, second])
             outer = squares.shape[:-2]

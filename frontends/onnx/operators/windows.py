@@ -67,7 +67,7 @@ def convolved(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, dtype: np.dtype[
     """The convolution without its bias, with sums of some type."""
     rank = len(x.shape) - 2
     if rank < 1 or len(w.shape) != len(x.shape):
-        t.fail(f"input {x.shape} and kernel {w.shape} must have one rank, 3 or more")
+        t.fail(f"input {x.shape} and kernel {w.shape} must have the same rank, at least 3")
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
     padding = borders(node, x.shape[2:], reach, strides)
@@ -90,7 +90,7 @@ def conv_transpose(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tenso
     """The transpose of a convolution: a convolution of a dilated input with the kernel reversed."""
     rank = len(x.shape) - 2
     if rank < 1 or len(w.shape) != len(x.shape):
-        t.fail(f"input {x.shape} and kernel {w.shape} must have one rank, 3 or more")
+        t.fail(f"input {x.shape} and kernel {w.shape} must have the same rank, at least 3")
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
     extra = spatial(node, "output_padding", rank, 0)
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]

@@ -460,7 +460,7 @@ class Control(KernelBase):
             yield results
         yielded = frame.yielded_types
         if expected is not None and yielded != expected:
-            raise UsageError(f"if_() is to yield {_listed(expected)}, but yields {_listed(yielded)}", span)
+            raise UsageError(f"if_() must yield {_listed(expected)}, but yields {_listed(yielded)}", span)
         written.then = frame.region
         results.values.extend(self._add(written, yielded, span))
 

@@ -102,7 +102,7 @@ def test_errors() -> None:
     for value, into, message in (
         (y, y, "is not a donated parameter whose memory"),
         (graph.sum(y), x, "is not a donated parameter whose memory"),
-        (y, x, "is another result already"),
+        (y, x, "already belongs to another result"),
     ):
         with pytest.raises(TlxError, match=message):
             graph.output(value, into=into)

@@ -15,7 +15,7 @@ NO_BFLOAT = "LLVM ERROR: Cannot select: t335: f32 = bf16_to_fp t337\n    t337: i
 NO_TRUTH = "t24: v64i1 = truncate t23\n    t23: v64i8,ch = load\n      t20: Register:i32 $r0\nUnhandled HVX operation"
 NO_CANONICAL = "LLVM ERROR: Cannot select: t491: v4f32 = fcanonicalize t5002"
 NO_SINH = (
-    "error: the program for 'hexagon-linux-musl' does not link: ld.lld: error: undefined symbol: sinhf; clang-19: "
+    "error: the program for 'hexagon-linux-musl' cannot be linked: ld.lld: error: undefined symbol: sinhf; clang-19: "
 )
 SLOW = "LLVM took more than 30 s of CPU time in 'emit'"
 LARGE = "define internal <3860 x float> @f(<3860 x float> %x) {\n}\n"

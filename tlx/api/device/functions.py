@@ -261,7 +261,7 @@ class SizedFunction(CompiledFunction):
         """The function for the sizes among some arguments.
 
         Raises:
-            ArgumentError: There are too few or too many arguments, or a size is no integer.
+            ArgumentError: There are too few or too many arguments, or a size is not an integer.
             TlxError: There is no code for these sizes.
         """
         if len(arguments) != self._count:
@@ -308,7 +308,7 @@ class CapturedCall:
         """Make the call again, in the order of a stream, and between events, as `DeviceFunction` does.
 
         Raises:
-            ArgumentError: An argument is no stream or event.
+            ArgumentError: An argument is not a stream or an event.
             TlxError: The device refuses it.
         """
         handle = stream_handle(stream)
@@ -317,7 +317,7 @@ class CapturedCall:
 
 
 def _described(value: object) -> str:
-    """A value that is no array, and what to do about a tensor of another library."""
+    """A value that is not an array, and what to do about a tensor of another library."""
     kind = type(value)
     if hasattr(value, "__dlpack__"):
         return f"a {kind.__module__}.{kind.__qualname__} in the host's memory; copy it to the device first"
@@ -327,7 +327,9 @@ def _described(value: object) -> str:
 def _scalar(number: int, parameter: CallParameter, value: Any) -> Any:
     make = SCALARS.get(str(parameter.type))
     if make is None:
-        raise ArgumentError(f"argument {number} ({parameter.name}): a device takes no {parameter.type}; pass a pointer")
+        raise ArgumentError(
+            f"argument {number} ({parameter.name}): a {parameter.type} cannot be passed to a device; pass a pointer"
+        )
     return make(checked_argument(number, parameter, value))
 
 

@@ -43,7 +43,7 @@ def stream_handle(stream: object) -> int:
     None is the default stream.
 
     Raises:
-        ArgumentError: It is no stream.
+        ArgumentError: It is not a stream.
     """
     if stream is None:
         return 0
@@ -60,14 +60,14 @@ def stream_handle(stream: object) -> int:
 def event_handles(events: object, keyword: str) -> list[int]:
     """The driver's handles of an event or a sequence of events: ints, or events of PyTorch, CuPy or `cuda-bindings`.
 
-    None is no event.
+    None is not an event.
 
     Args:
         events: The events.
         keyword: The argument that they are passed as.
 
     Raises:
-        ArgumentError: Something is no event.
+        ArgumentError: One of them is not an event.
     """
     if events is None:
         return []

@@ -42,7 +42,7 @@ def read(paths: Sequence[str]) -> Record:
     """Merge reports; of a cell in several, the last counts.
 
     Raises:
-        UsageError: A file cannot be read or is no such report, or they are of different machines.
+        UsageError: A file cannot be read or is not such a report, or the reports are of different machines.
     """
     files = [str(f) for path in paths for f in (sorted(Path(path).glob("*.json")) if Path(path).is_dir() else [path])]
     if not files:

@@ -1,7 +1,8 @@
 """Factorizations of matrices, and triangular systems of equations.
 
-Each is a loop over the rows or columns of one matrix, and an outer loop over all matrices. Cholesky's factor and a
-triangular system take the rows before step `k` out by a product, so that every step reads what is finished once:
+Each is a loop over the rows or columns of one matrix, and an outer loop over all matrices. Step `k` of Cholesky's
+factor and of a triangular system subtracts the contribution of the rows before `k` as one product, so that every step
+reads the finished part once:
 
     column k of L  =  (A[:, k] - L @ L[k, :]) / sqrt(...)           L is 0 from column k on
     row k of X     =  (B[k, :] - A[k, :k] @ X[:k, :]) / A[k, k]     X is 0 from row k on

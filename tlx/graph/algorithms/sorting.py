@@ -1,7 +1,8 @@
 """Sorting: a stable radix sort of 32-bit keys, each with its element's position; insertion sort if there are few.
 
-The module gets its functions, which are plain LLVM IR. A key becomes one or two numbers of 32 bits, which compare as
-unsigned numbers in its order. The sort runs once for each of them, the last one first, and carries the positions along:
+The sort is a function in plain LLVM IR that is added to the module. A key becomes one or two numbers of 32 bits, whose
+unsigned order is the order of the keys. The sort runs once for each of them, the last one first, and carries the
+positions along:
 
     keys     2.5, -1.0, 2.5
     numbers  0xc0200000, 0x407fffff, 0xc0200000
@@ -95,7 +96,7 @@ class Sorting(ControlFlowMethods):
         if length >= _LONGEST:
             self._fail(operation, f"dimension {axis} has {length} elements, more than {_LONGEST - 1}")
         numbers = [n for key in keys for n in self._numbers(self._to_last(key, axis), descending=descending)]
-        stored = [self._stored(self._dense(n)) for n in numbers]
+        stored = [self._materialized(self._dense(n)) for n in numbers]
         entries, scratch = self._buffer((rows, length), _UINT64), self._buffer((length,), _UINT64)
         count = ConstInt(I64, length)
         with self._loop(rows) as row:
@@ -109,7 +110,7 @@ class Sorting(ControlFlowMethods):
 
     def _permuted(self, x: Value, axis: int, entries: Value, count: int | None = None) -> Value:
         """The first elements of a tensor in the order of entries."""
-        source = self._stored(self._dense(self._to_last(x, axis)))
+        source = self._materialized(self._dense(self._to_last(x, axis)))
         length = source.shape[-1]
         taken = length if count is None else count
         rows = source.view.count // length

@@ -41,7 +41,7 @@ _LEAST_CHANNELS: Final = 3
 """The least columns and rows of such a product: with 3 x 32 it takes .75 of the time of one sum over channels and
 kernel, with 2 x 16 1.8 times as long (3 x 3 and 5 x 5 positions, AVX-512, Xeon 6/207/2, 2026-11-29)."""
 _LEAST_COLUMNS: Final = 16
-"""Columns of sums that fill registers; of fewer ones, there are better fewer rows."""
+"""Columns of sums that fill registers; with fewer columns, fewer rows are faster."""
 _MOST_ROWS: Final = 64
 """The most rows of images that one product adds up in registers."""
 _NEAR_BYTES: Final = 1 << 19
@@ -52,48 +52,48 @@ _ROLES: Final = {"input": "NC", "kernel": "OI", "output": "NC"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Slide:
-    """How a kernel slides over a tensor; each attribute has a number for each spatial dimension.
+class _SlidingWindow:
+    """How a kernel slides over an input; each attribute has a number for each spatial dimension.
 
     Attributes:
-        steps: How far the kernel moves on.
-        gaps: Distance of neighbours of the tensor.
-        holes: Distance of neighbours of the kernel.
-        before, after: Zeros before and after the tensor; negative numbers crop.
-        sizes: Positions of the kernel.
+        strides: How far the kernel moves from one position to the next.
+        input_dilation: Distance between neighbouring elements of the input.
+        kernel_dilation: Distance between neighbouring elements of the kernel.
+        low, high: Padding before and after the input; negative numbers crop.
+        positions: Number of positions of the kernel, which is the extent of the output.
     """
 
-    steps: tuple[int, ...]
-    gaps: tuple[int, ...]
-    holes: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    input_dilation: tuple[int, ...]
+    kernel_dilation: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    positions: tuple[int, ...]
 
-    def is_shorter_exchanged(self, kernel: Sequence[int]) -> bool:
-        """Whether tensor and kernel should be exchanged: a dilated tensor under a large kernel with few positions.
+    def should_exchange(self, kernel: Sequence[int]) -> bool:
+        """Whether to exchange input and kernel: a dilated input under a large kernel with few positions.
 
-        So are the gradients of the weights of a transposed convolution.
+        Gradients of the weights of a transposed convolution have this form.
         """
-        is_dilated = max(self.gaps) > 1 and max(self.holes) == 1
-        return is_dilated and math.prod(kernel) > math.prod(self.sizes) and max(self.sizes) <= MOST_SLICES
+        is_dilated = max(self.input_dilation) > 1 and max(self.kernel_dilation) == 1
+        return is_dilated and math.prod(kernel) > math.prod(self.positions) and max(self.positions) <= MOST_SLICES
 
-    def exchanged(self, extents: Sequence[int], kernel: Sequence[int]) -> _Slide:
-        """The dilated tensor as kernel, which slides over the kernel in the opposite direction.
+    def exchanged(self, extents: Sequence[int], kernel: Sequence[int]) -> _SlidingWindow:
+        """The dilated input as kernel, which slides over the kernel in the opposite direction.
 
-            y[r] = sum over q of x[q] * w[q * gap + before - r * step]
+            y[r] = sum over q of x[q] * w[q * input_dilation + low - r * stride]
 
         With r from the last position down, the place in w rises with both q and r.
         """
-        moved = [(size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True)]
-        before = tuple(distance - low for distance, low in zip(moved, self.before, strict=True))
-        every = zip(moved, extents, self.gaps, kernel, before, strict=True)
+        moved = [(size - 1) * step for size, step in zip(self.positions, self.strides, strict=True)]
+        before = tuple(distance - low for distance, low in zip(moved, self.low, strict=True))
+        every = zip(moved, extents, self.input_dilation, kernel, before, strict=True)
         after = tuple(distance + (e - 1) * gap + 1 - k - low for distance, e, gap, k, low in every)
-        return _Slide(self.steps, self.holes, self.gaps, before, after, self.sizes)
+        return _SlidingWindow(self.strides, self.kernel_dilation, self.input_dilation, before, after, self.positions)
 
-    def inside(self, axis: int, position: int, extent: int, kernel: int) -> tuple[int, range]:
-        """Where a position of the kernel begins along a dimension of the tensor, and which part of it lies inside."""
-        start, hole = position * self.steps[axis] - self.before[axis], self.holes[axis]
+    def overlap(self, axis: int, position: int, extent: int, kernel: int) -> tuple[int, range]:
+        """Where the kernel begins at a position along a dimension, and which part of it overlaps the input."""
+        start, hole = position * self.strides[axis] - self.low[axis], self.kernel_dilation[axis]
         first, last = -(min(start, 0) // hole), min(kernel, (extent - 1 - start) // hole + 1)
         return start, range(first, max(first, last))
 
@@ -118,21 +118,22 @@ class Convolutions(Indexing):
         Args:
             x: The input.
             w: The kernel; its input channels are those of one group.
-            strides: How far the kernel moves on in each spatial dimension.
+            strides: How far the kernel moves in each spatial dimension.
             padding: Zeros before and after each spatial dimension; `same` gives `ceil(extent / stride)` positions.
-            input_dilation: Distance of neighbours of `x`: above 1, zeros come between them. Whether these zeros, and
-                those of the padding, are multiplied is not defined: it matters for infinity and NaN only.
-            kernel_dilation: Distance of neighbours of `w`.
-            groups: In how many groups channels and filters are divided.
+            input_dilation: Distance between neighbours of `x`: above 1, zeros come between them. Whether these zeros,
+                and those of the padding, are multiplied is not defined: it matters for infinity and NaN only.
+            kernel_dilation: Distance between neighbours of `w`.
+            groups: Number of groups that channels and filters are divided into.
             layouts: Order of the dimensions of input, kernel and output, such as `("NHWC", "HWIO", "NHWC")`: N is the
                 batch, C channels, O and I the kernel's output and input channels, other letters are spatial. By default
                 batch and channels come first.
             dtype: Element type of the sums, at least as wide as that of the operands, and the default.
         """
-        a, b = self._pair("convolution", x, w)
+        a, b = self._common_type("convolution", x, w)
         if a.rank != b.rank or a.rank < 3:
             self._fail(
-                "convolution", f"input {listed(a.shape)} and kernel {listed(b.shape)} must have one rank, 3 or more"
+                "convolution",
+                f"input {listed(a.shape)} and kernel {listed(b.shape)} must have the same rank, at least 3",
             )
         spatial = "XYZUVW"[: a.rank - 2]
         names = layouts or (f"NC{spatial}", f"OI{spatial}", f"NC{spatial}")
@@ -165,34 +166,34 @@ class Convolutions(Indexing):
             sizes_by_letter = dict(zip(channels_first, (a.shape[0], b.shape[0], *sizes), strict=True))
             return self.full([sizes_by_letter[letter] for letter in names[2]], 0, to)
         before, after = zip(*borders, strict=True)
-        slide = _Slide(tuple(steps), tuple(gaps), tuple(holes), before, after, tuple(sizes))
-        is_exchanged = groups == 1 and slide.is_shorter_exchanged(b.shape[2:])
+        window = _SlidingWindow(tuple(steps), tuple(gaps), tuple(holes), before, after, tuple(sizes))
+        is_exchanged = groups == 1 and window.should_exchange(b.shape[2:])
         tensor, kernel, roles = (b, a, "CN") if is_exchanged else (a, b, "NC")
         if is_exchanged:
-            slide = slide.exchanged(a.shape[2:], b.shape[2:])
-        products = _KernelPositions.of(tensor, kernel, slide, roles, letters, names[2]) if groups == 1 else None
+            window = window.exchanged(a.shape[2:], b.shape[2:])
+        products = _KernelPositions.of(tensor, kernel, window, roles, letters, names[2]) if groups == 1 else None
         if products is not None:
             return self._by_positions(tensor, kernel, products, to)
-        y = self._slide(tensor, kernel, slide, to)
+        y = self._slide(tensor, kernel, window, to)
         if is_exchanged:
             for axis in range(2, y.rank):
                 y = self._reversed_by_slices(y, axis)
             y = self.transpose(y, [1, 0, *range(2, y.rank)])
         return self.transpose(y, [channels_first.index(letter) for letter in names[2]])
 
-    def _slide(self, x: Value, w: Value, slide: _Slide, to: DType) -> Value:
+    def _slide(self, x: Value, w: Value, window: _SlidingWindow, to: DType) -> Value:
         """A convolution with batch and channels first."""
-        low, high = [0, 0, *slide.before], [0, 0, *slide.after]
-        x = self.pad(x, low, high, [0, 0, *(gap - 1 for gap in slide.gaps)])
-        shape = (x.shape[0], w.shape[0], *slide.sizes)
-        windows = (slide.steps, [0] * len(slide.sizes), [hole - 1 for hole in slide.holes])
+        low, high = [0, 0, *window.low], [0, 0, *window.high]
+        x = self.pad(x, low, high, [0, 0, *(gap - 1 for gap in window.input_dilation)])
+        shape = (x.shape[0], w.shape[0], *window.positions)
+        windows = (window.strides, [0] * len(window.positions), [hole - 1 for hole in window.kernel_dilation])
         result = vector_of(math.prod(shape), type_of(to))
         vector = self._builder.convolution(self._token_of_all(x), self._token_of_all(w), windows, result)
         return self._of_vector(vector, shape, to)
 
     def _by_positions(self, x: Value, w: Value, products: _KernelPositions, to: DType) -> Value:
         """A convolution as a matrix product for each position of the kernel, in the order of the output."""
-        slide, images = products.slide, products.images_at_a_time
+        window, images = products.window, products.images_at_a_time
         x, w = self._stored_in_order(x), self._stored_in_order(w)
         sums = FLOAT32 if products.is_converted else to
         groups = products.groups(sums)
@@ -202,11 +203,11 @@ class Convolutions(Indexing):
         rounds = x.shape[1] // (images * groups)
         with self._loop_from(0, groups) as group:
             group.mark = INDEPENDENT_METADATA
-            partial = self._at(result, [group.index, *[zero] * (result.rank - 1)], (1, *products.shape))
+            partial = self._box(result, [group.index, *[zero] * (result.rank - 1)], (1, *products.shape))
             with self._loop(rounds) if rounds > 1 else nullcontext(zero) as number:
                 first = self._builder.mul(self._builder.add(self._builder.mul(group.index, rounds), number), images)
                 parts = [self._images(v, first, images, is_converted=products.is_converted) for v in (x, w)]
-                for position in product(*map(range, slide.sizes)):
+                for position in product(*map(range, window.positions)):
                     views = products.views(position, parts[0].view, parts[1].view)
                     if not all(v.count for v in views):
                         continue
@@ -214,9 +215,9 @@ class Convolutions(Indexing):
                     lhs, rhs = (lhs, rhs) if products.rows_first else (rhs, lhs)
                     value = self._product(lhs, rhs, [(d, d) for d in range(1, x.rank)], [], sums)
                     starts, shape = products.place(position)
-                    box = self._at(partial, [zero, *(ir.ConstInt(I64, n) for n in starts)], (1, *shape))
+                    box = self._box(partial, [zero, *(ir.ConstInt(I64, n) for n in starts)], (1, *shape))
                     value = self.reshape(value, (1, *shape))
-                    self._write(box, self._map("convolution", add, [box, value], sums) if rounds > 1 else value)
+                    self._write(box, self._elementwise("convolution", add, [box, value], sums) if rounds > 1 else value)
         total = self.sum(result, 0) if groups > 1 else self.reshape(result, products.shape)
         if products.is_exchanged:
             total = self.transpose(total, [*range(total.rank - 2), total.rank - 1, total.rank - 2])
@@ -225,17 +226,17 @@ class Convolutions(Indexing):
     def _stored_in_order(self, x: Value) -> Value:
         """A value in memory, with the order of dimensions that it has already."""
         order = x.view.order
-        stored = self._stored(self.transpose(x, order))
+        stored = self._materialized(self.transpose(x, order))
         return self._with_view(stored, stored.view.permuted([order.index(d) for d in range(x.rank)]))
 
     def _images(self, x: Value, first: ir.Value, count: int, *, is_converted: bool) -> Value:
-        """Some images of an input, whose batch and channels are exchanged, or a copy with channels innermost."""
+        """Some images of an input, with batch and channels exchanged, or a copy with channels innermost."""
         starts = [ir.ConstInt(I64, 0), first, *[ir.ConstInt(I64, 0)] * (x.rank - 2)]
-        part = self._at(x, starts, (x.shape[0], count, *x.shape[2:]))
+        part = self._box(x, starts, (x.shape[0], count, *x.shape[2:]))
         if x.view.strides[0] == 1 and not is_converted:
             return part
         part = self._with_view(part, part.view.permuted([*range(1, x.rank), 0]))
-        copy = self._copied(self.convert(part, FLOAT32) if is_converted else part)
+        copy = self._copy(self.convert(part, FLOAT32) if is_converted else part)
         return self._with_view(copy, copy.view.permuted([x.rank - 1, *range(x.rank - 1)]))
 
     def _spatial_letters(self, names: Sequence[str], rank: int) -> str:
@@ -285,8 +286,8 @@ class _KernelPositions:
         x, w: The tensor and the kernel in memory, with batch and channels first.
         element_bytes: Bytes of an element that is multiplied.
         is_converted: Whether images are converted to float.
-        slide: How the kernel slides.
-        spatial: The output's spatial dimensions, by their number in `slide`.
+        window: How the kernel slides over the input.
+        spatial: The output's spatial dimensions, by their number in `window`.
         rows_first: Whether the sums' last dimensions are those of `x` and `w`, in this order.
         is_exchanged: Whether this order is not the output's, so that rows of sums are long.
         is_reversed: Whether positions of the output go down.
@@ -296,26 +297,30 @@ class _KernelPositions:
     w: View
     element_bytes: int
     is_converted: bool
-    slide: _Slide
+    window: _SlidingWindow
     spatial: tuple[int, ...]
     rows_first: bool
     is_exchanged: bool
     is_reversed: bool
 
     @classmethod
-    def of(cls, x: Value, w: Value, slide: _Slide, roles: str, letters: str, output: str) -> _KernelPositions | None:
+    def of(
+        cls, x: Value, w: Value, window: _SlidingWindow, roles: str, letters: str, output: str
+    ) -> _KernelPositions | None:
         """The products that replace a convolution; None if one sum over channels and kernel is better.
 
         Args:
             x: The tensor, with batch and channels first.
             w: The kernel.
-            slide: How it slides.
+            window: How the kernel slides over the input.
             roles: The output's letters of the tensor's batch and of the kernel's; `CN` if the two have been exchanged.
             letters: Those of the spatial dimensions.
             output: Order of the output.
         """
-        count, channels = math.prod(slide.sizes), (x.shape[0], w.shape[0])
-        is_gradient = count <= _MOST_POSITIONS and math.prod(w.shape[2:]) > 2 * count and max(slide.gaps) == 1
+        count, channels = math.prod(window.positions), (x.shape[0], w.shape[0])
+        is_gradient = (
+            count <= _MOST_POSITIONS and math.prod(w.shape[2:]) > 2 * count and max(window.input_dilation) == 1
+        )
         if not is_float(x.dtype) or x.dtype != w.dtype:
             return None
         if not is_gradient or min(channels) < _LEAST_CHANNELS or set(output[-2:]) != set(roles):
@@ -326,14 +331,14 @@ class _KernelPositions:
         is_exchanged = columns < min(rows, _LEAST_COLUMNS)
         order = in_order != is_exchanged, is_exchanged
         size, views = x.dtype.itemsize, (_stored_view(x), _stored_view(w))
-        products = cls(*views, max(size, _WORD), size < _WORD, slide, spatial, *order, roles == "CN")
+        products = cls(*views, max(size, _WORD), size < _WORD, window, spatial, *order, roles == "CN")
         return products if all(view.is_nested for view in products.parts(1)) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sums' extents."""
         matrix = self.x.shape[0], self.w.shape[0]
-        return (*(self.slide.sizes[d] for d in self.spatial), *(matrix if self.rows_first else reversed(matrix)))
+        return (*(self.window.positions[d] for d in self.spatial), *(matrix if self.rows_first else reversed(matrix)))
 
     @property
     def images_at_a_time(self) -> int:
@@ -352,13 +357,15 @@ class _KernelPositions:
     def parts(self, images: int) -> list[View]:
         """The parts of some images that are multiplied, at all positions."""
         parts = [_innermost(v, images, is_copied=self.is_converted) for v in (self.x, self.w)]
-        return [view for position in product(*map(range, self.slide.sizes)) for view in self.views(position, *parts)]
+        return [
+            view for position in product(*map(range, self.window.positions)) for view in self.views(position, *parts)
+        ]
 
     def views(self, position: tuple[int, ...], x: View, w: View) -> tuple[View, View]:
         """The parts of tensor and kernel that are multiplied at a position."""
-        inside = [self.slide.inside(axis, p, x.shape[2 + axis], w.shape[2 + axis]) for axis, p in enumerate(position)]
+        inside = [self.window.overlap(axis, p, x.shape[2 + axis], w.shape[2 + axis]) for axis, p in enumerate(position)]
         counts = [len(part) for _, part in inside]
-        holes = self.slide.holes
+        holes = self.window.kernel_dilation
         starts = [start + part.start * hole for (start, part), hole in zip(inside, holes, strict=True)]
         return (
             x.sliced([0, 0, *starts], (*x.shape[:2], *counts), (1, 1, *holes)),
@@ -367,7 +374,7 @@ class _KernelPositions:
 
     def place(self, position: tuple[int, ...]) -> tuple[list[int], list[int]]:
         """Where the product of a position lies in the output: starts and shape."""
-        sizes = self.slide.sizes
+        sizes = self.window.positions
         at = [size - 1 - p if self.is_reversed else p for p, size in zip(position, sizes, strict=True)]
         return [*(at[d] for d in self.spatial), 0, 0], [*[1] * len(self.spatial), *self.shape[-2:]]
 

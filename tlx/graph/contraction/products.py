@@ -62,7 +62,7 @@ class Products(ElementwiseMethods, Shapes):
             wide = "float32" if small_float_of(to) is not None else to
             product = self.dot_general(self.convert(a, exact), self.convert(b, exact), contracting, batch, wide)
             return self.convert(product, to)
-        a, b = self._pair("dot_general", x, y)
+        a, b = self._common_type("dot_general", x, y)
         pairs = self._pairs("contracting", a, b, contracting)
         shared = self._pairs("batch", a, b, batch)
         for k, name in enumerate(_SIDES):
@@ -160,13 +160,13 @@ class Products(ElementwiseMethods, Shapes):
         return self._with_view(result, result.view.broadcast(shape, order))
 
     def _grouped(self, x: Value, groups: Sequence[Sequence[int]]) -> Value:
-        """The dimensions of a value in the order of groups; those of no group are repeated and left out."""
-        once = self._once(x)
+        """The value with its dimensions in the order of groups; other dimensions, which are repeated, are left out."""
+        once = self._without_repeats(x)
         listed_dimensions = [d for group in groups for d in group]
         return self._with_view(x, once.view.permuted(listed_dimensions))
 
     def _emit_product(self, lhs: Value, rhs: Value, counts: Sequence[int], to: DType, count: int) -> ir.Value:
-        """`matmul` of operands with their groups of dimensions merged; `contract` where that is no view.
+        """`matmul` of operands with their groups of dimensions merged; `contract` where merging them takes a copy.
 
         Args:
             lhs: Dimensions batch, rows, inner.
@@ -193,7 +193,7 @@ class Products(ElementwiseMethods, Shapes):
         return self._builder.contract(left, right, axes_a, axes_b, pairs if batch else None, result)
 
     def _merged(self, x: Value, counts: Sequence[int]) -> Value | None:
-        """A batch of matrices: the first dimensions as they are, the second and the third group one dimension each."""
+        """The value as a batch of matrices: the second and the third group of dimensions are merged into one each."""
         batch, first, second = counts
         middle = batch + first
         shape = (*x.shape[:batch], math.prod(x.shape[batch:middle]), math.prod(x.shape[middle : middle + second]))

@@ -131,7 +131,7 @@ class Builder(ValueBuilder):
         return self._unchanged(f'asm sideeffect "", "={constraint},0"', vector, name)
 
     def scheduling_barrier(self) -> None:
-        """A label in the code, which is no instruction: LLVM's instruction schedulers move nothing across it."""
+        """A label in the code, which is not an instruction: LLVM's instruction schedulers move nothing across it."""
         self.call_intrinsic("llvm.codeview.annotation", [], VOID, [OpaqueConstant(METADATA, "!{}")])
 
     def opaque_address(self, pointer: Value, name: str = "") -> Local:

@@ -8,7 +8,7 @@
 
 A function may be a duplicate if its text mentions its name once (it does not call itself), and if its header has no
 large vector (which would be passed by pointer, so that calls change as well). The rest is compared as text: functions
-with different debug info, comdats or sections are no duplicates.
+with different debug info, comdats or sections are not duplicates.
 
 2. Equal regions of a function: one is outlined and lowered, the others become calls to it.
 

@@ -219,7 +219,7 @@ def pointer_element(call: TensorCall, pointer: Value) -> Type | None:
     LLVM drops pointee types when it reads an old file, but keeps names: `@llvm.tensor.load.p0f32.v2i32(ptr ...)`.
 
     Raises:
-        VerifyError: It is no element type of tensors.
+        VerifyError: It is not an element type of tensors.
     """
     element = innermost_element(attribute_type(call, pointer))
     if element is None and isinstance(pointer.type, PointerType) and pointer.type.pointee not in (None, I8):

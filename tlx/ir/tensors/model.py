@@ -232,7 +232,7 @@ def find_uniforms(function: Function, handles: dict[str, Instruction]) -> set[st
 
     Raises:
         VerifyError: A handle is used by an instruction that is not elementwise, or together with a scalable vector that
-            is no splat.
+            is not a splat.
     """
     if not handles:
         return set()

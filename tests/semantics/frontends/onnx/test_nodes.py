@@ -87,5 +87,5 @@ def test_boxes_are_selected_where_they_are_known() -> None:
         names = [i.name for i in case.model.graph.input]
         known = dict(zip(names, map(np.asarray, inputs), strict=True))
         np.testing.assert_array_equal(InferenceSession(model, constants=known, lazy=True).run(None, {})[0], expected)
-        with pytest.raises(TlxError, match="how many boxes are selected depends on the inputs"):
+        with pytest.raises(TlxError, match="the number of selected boxes depends on the inputs"):
             InferenceSession(model, lazy=True).run(None, known)

@@ -113,7 +113,7 @@ func.func @f(%x: tensor<f32>) -> tensor<f32> {
         (b'func.func @f(%x: i32) { "foo.bar"() : () -> () return }', "1:34: .*unregistered dialect"),
         (b"func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }", "is not static"),
         (b"func.func @f(%x: i32) -> i32 { return %x : i32 }", "parameter x0: i32 is not supported"),
-        (b"func.func @f() { return }", "returns no tensor"),
+        (b"func.func @f() { return }", "does not return a tensor"),
         (_HUGE, "has more than 2147483647 elements"),
         (_RECURSIVE, "@f calls itself"),
     ],

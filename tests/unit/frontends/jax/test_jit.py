@@ -372,7 +372,7 @@ def narrow(x: Any) -> Any:
 
 
 def test_functions_without_results() -> None:
-    with pytest.raises(tlx.TlxError, match="returns no array"):
+    with pytest.raises(tlx.TlxError, match="does not return an array"):
         tlx.jax.jit(lambda _: None)(X)  # pyright: ignore[reportUnknownLambdaType]
 
 

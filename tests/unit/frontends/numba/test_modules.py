@@ -125,7 +125,7 @@ def test_arguments_by_name() -> None:
     x, y = np.arange(8, dtype="f4"), np.zeros(8, "f4")
     scale(out=y, self=x, n=1, twice=True, d=1.0, f=0.0)
     np.testing.assert_array_equal(y, 2 * x)
-    with pytest.raises(tlx.ArgumentError, match="takes no out: the module's function writes to its arguments"):
+    with pytest.raises(tlx.ArgumentError, match="does not take 'out': the module's function writes to its arguments"):
         tlx.numba.compile(SCALE)(x, y, 1, True, 1.0, 0.0, out=y)
 
 

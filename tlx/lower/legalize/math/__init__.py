@@ -55,7 +55,7 @@ def emit_math_function(
 
     Raises:
         ValueError: There is no such function.
-        TypeError: The register is no vector of float or double.
+        TypeError: The register is not a vector of float or double.
     """
     if name not in VECTOR_FUNCTIONS:
         message = f"no vector code for '{name}' on {target.name}; there is code for {', '.join(VECTOR_FUNCTIONS)}"

@@ -208,7 +208,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
     """Arithmetic on registers like `x` on a target.
 
     Raises:
-        TypeError: The register is no vector of floats or doubles.
+        TypeError: The register is not a vector of floats or doubles.
     """
     type_ = x.type
     if not isinstance(element, FloatType) or element not in (FLOAT, DOUBLE) or not isinstance(type_, VectorType):
