@@ -13,6 +13,7 @@ from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.power import TRIPLES
 from tlx.legalize.power.features import DETECT, LINUX_NAMES, features_in_cpuinfo
 from tlx.legalize.power.processors import POWER8, POWER8_CACHES, POWER8_CORE, PROCESSORS
+from tlx.target.instructions.compilers import LlvmBackend
 from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.vectors import HalfConversions, NarrowFloats, VectorInstructions
 from tlx.target.target import Detection, Target
@@ -92,6 +93,7 @@ TARGET: Final = Target(
     title="Power with VSX: POWER8 and later",
     triples=TRIPLES,
     features=tuple(f"+{feature}" for feature in POWER8),
+    backend=LlvmBackend(has_saturating_conversions=False),  # LLVM 19 converts one element after another
     vector_bytes=16,
     registers=_REGISTERS,
     dots=(

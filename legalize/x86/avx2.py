@@ -30,7 +30,7 @@ from tlx.legalize.x86.host import detect_features
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.limits import KernelLimits, KLoopLimits
 from tlx.target.costs.memory import Caches
-from tlx.target.instructions.compilers import CompilerVersions
+from tlx.target.instructions.compilers import CompilerVersions, LlvmBackend
 from tlx.target.instructions.dots import Dot, WideningLoads, with_swapped_operands
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 from tlx.target.target import Detection, Target
@@ -82,6 +82,7 @@ TARGET: Final = Target(
     features=("+avx2", "+fma", "+f16c"),
     compilers=CompilerVersions(features={"avxvnniint8": 16, "avxneconvert": 16}),
     finish=saturate_in_float,
+    backend=LlvmBackend(has_saturating_conversions=False),  # LLVM 19 converts one element after another
     vector_bytes=32,
     registers=16,
     dots=(

@@ -20,6 +20,7 @@ from tlx.legalize.x86.host import detect_features
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.kernels import KernelCosts, RegisterTileCosts
 from tlx.target.costs.memory import Caches
+from tlx.target.instructions.compilers import LlvmBackend
 from tlx.target.instructions.dots import Dot, with_swapped_operands
 from tlx.target.instructions.functions import FloatInstructions
 from tlx.target.instructions.vectors import NarrowFloats, PairRounding, PermuteInstructions, VectorInstructions
@@ -182,6 +183,7 @@ TARGET: Final = Target(
     triples=TRIPLES,
     features=("+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512bf16", "+avx512vnni", "+f16c", "+fma"),
     finish=saturate_in_float,
+    backend=LlvmBackend(has_saturating_conversions=False),  # LLVM 19 converts one element after another
     vector_bytes=64,
     registers=32,
     core=CoreModel(costs=KernelCosts(register_tile=RegisterTileCosts(tile_kind_share=0.003))),

@@ -66,7 +66,8 @@ def read_bytes(path: str) -> bytes:
     try:
         if path == "-":
             return _standard(sys.stdin).buffer.read()
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123 (Path("") is the working directory)
+            return file.read()
     except OSError as error:
         raise UsageError(f"could not open input file '{display_name(path)}': {os_error_text(error)}") from None
     except ValueError:  # a NUL in the path

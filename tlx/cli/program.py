@@ -79,9 +79,17 @@ def report(error: Exception, name: str) -> None:
         _print_error(f"{name}: error: could not write a temporary file: {error.strerror}")
     elif isinstance(error, OSError) and error.errno in files.EXHAUSTED:
         place = f"'{error.filename}'" if error.filename else "a temporary file"
+        if _is_of_printing(error):
+            files.abandon_standard_output()
+            place = "to standard output"
         _print_error(f"{name}: error: could not write {place}: {files.os_error_text(error)}")
     else:
         _internal(error, name)
+
+
+def _is_of_printing(error: OSError) -> bool:
+    """Whether an error comes from writing to standard output."""
+    return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _show_warning(

@@ -209,16 +209,35 @@ def saturated(b: Builder, callee: str, x: Value, to: IntType) -> Value:
                                             %n = fptosi (select %in, %x, 0)          NaN is 0
                                             %r = select (fcmp oge %x, 2^31), 2^31 - 1,
                                                  select (fcmp olt %x, -2^31), -2^31, %n
+
+    Shorter integers are bounded as floats, then converted to i32 and truncated:
+
+    %r = call <n x i8> @llvm.fptoui.sat(%x)   ->   %n = select (fcmp ord %x, %x), min(max(%x, 0), 255), 0
+                                                   %r = trunc (fptosi %n to <n x i32>) to <n x i8>
     """
     assert isinstance(x.type, VectorType)
     is_signed, count = callee == "llvm.fptosi.sat", x.type.count
     low, end = (-(1 << to.bits - 1), 1 << to.bits - 1) if is_signed else (0, 1 << to.bits)
+    if to.bits < I32.bits:
+        bounded = _at_most(b, _at_least(b, x, float(low)), float(end - 1))
+        number = b.select(compare(b, "ord", x, x), bounded, zero(x.type))
+        return b.cast("trunc", b.cast("fptosi", number, VectorType(count, I32)), VectorType(count, to))
     bounds = splat_like(x, float(low)), splat_like(x, float(end))
     is_below, is_above = compare(b, "olt", x, bounds[0]), compare(b, "oge", x, bounds[1])
     is_inside = b.binary("and", compare(b, "oge", x, bounds[0]), compare(b, "olt", x, bounds[1]))
     number = b.cast(SATURATING[callee], b.select(is_inside, x, zero(x.type)), VectorType(count, to))
     number = b.select(is_below, const_ints(to, [low] * count), number)
     return b.select(is_above, const_ints(to, [end - 1 if is_signed else -1] * count), number)
+
+
+def _at_least(b: Builder, x: Value, least: float) -> Value:
+    bound = splat_like(x, least)
+    return b.select(compare(b, "ogt", x, bound), x, bound)
+
+
+def _at_most(b: Builder, x: Value, most: float) -> Value:
+    bound = splat_like(x, most)
+    return b.select(compare(b, "olt", x, bound), x, bound)
 
 
 def rounded_to_integer(b: Builder, name: str, x: Value) -> Value:

@@ -45,8 +45,8 @@ class LlvmBackend:
         has_funnel_shifts: Whether LLVM's `fshl` and `fshr` of i64 are right; else single shifts are used.
         has_vector_shuffles: Whether LLVM compiles all shuffles of vectors, and vectors of i1, of a program's own
             functions right; else such functions are compiled without vectors.
-        has_saturating_conversions: Whether LLVM compiles saturating conversions of floats to integers; else they are
-            comparisons.
+        has_saturating_conversions: Whether LLVM compiles saturating conversions of floats to integers, and as
+            vectors; else they are comparisons and plain conversions.
         whole_register_bytes: Sizes of vectors for which LLVM accesses a whole register, even beyond the end of an
             array.
     """
