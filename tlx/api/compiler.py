@@ -7,12 +7,12 @@ import os
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from tlx.api.cache import CacheEntry, CacheInput, CacheSetting, DiskCache
-from tlx.api.call import CompiledFunction, LoadedCode, PreparableFunction, Preparation
+from tlx.api.call import BlockMemory, CompiledFunction, LoadedCode, PreparableFunction, Preparation
 from tlx.api.files import InputFormat
 from tlx.api.lowering import (
     Compilation,
@@ -261,6 +261,7 @@ class _Code:
         has_threads: Whether it calls an OpenMP library.
         images: The object files.
         lowered: The LLVM IR that was compiled; as bytes, compressed.
+        reserved: Memory of such blocks that has been allocated, by the function's name.
     """
 
     defined: dict[str, Prototype]
@@ -271,6 +272,7 @@ class _Code:
     has_threads: bool
     images: Sequence[bytes]
     lowered: bytes | str
+    reserved: Mapping[str, BlockMemory] = field(default_factory=dict[str, BlockMemory])
 
     def loaded(self, entry: str | None, libraries: Sequence[str]) -> CompiledModule:
         """The module in this process."""
@@ -286,7 +288,7 @@ class _Code:
             if name in preparations:
                 numbers = tuple(n for n, p in enumerate(self.defined[name].parameters) if p.is_constant)
                 preparation = Preparation(library.address(preparations[name]), numbers, self.blocks[name])
-                make = partial(PreparableFunction, preparation=preparation)
+                make = partial(PreparableFunction, preparation=preparation, reserved=self.reserved.get(name))
             functions[name] = make(
                 self.defined[name],
                 library.address(symbol),
@@ -319,16 +321,18 @@ class _CachedCode:
 
     def get_or_compile(self) -> _Code:
         """The code from the cache, or compiled and added to it."""
+        reserved: dict[str, BlockMemory] = {}
 
         def compute(options: Options) -> list[bytes]:
             code = _compiled(replace(self._compilation, options=options))
+            reserved.update(code.reserved)
             facts = code.defined, code.symbols, code.workspaces, code.blocks, code.start, code.has_threads
             lowered = cast("str", code.lowered).encode(errors="surrogatepass")
             return [self._input.dumps(facts), self._input.compress(lowered), *code.images]
 
         target = self._compilation.target
         entry = self._by_name or self._entry(target if self._compilation.options.cpu else _for_host(target))
-        return self._code(entry.get_or_compute(compute))
+        return replace(self._code(entry.get_or_compute(compute)), reserved=reserved)
 
     def _entry(self, target: Target | str) -> CacheEntry:
         source = self._compilation.source
@@ -379,6 +383,7 @@ def _lowered_and_compiled(compilation: Compilation) -> _Code:
     emulations = matrix_emulations() if options.emulate_matrix else []
     level = min([compilation.opt_level, *(emulation.opt_level for emulation in emulations)])
     emulating = [option for emulation in emulations for option in emulation.llvm_options]
+    reserved = _reserved_blocks(lowered.blocks, compilation.entry)
     try:
         images = emit_objects(code, level, options.cpu, ",".join(options.features), llvm_options=emulating)
     except CodegenError:
@@ -390,7 +395,24 @@ def _lowered_and_compiled(compilation: Compilation) -> _Code:
     symbols = {name: symbol for name, symbol in symbols.items() if symbol in exported}
     start = _START if _START in exported else None
     has_threads = GOMP_PARALLEL in code
-    return _Code(lowered.defined, symbols, lowered.workspaces, lowered.blocks, start, has_threads, images, text)
+    return _Code(
+        lowered.defined, symbols, lowered.workspaces, lowered.blocks, start, has_threads, images, text, reserved
+    )
+
+
+def _reserved_blocks(sizes: Mapping[str, tuple[int, ...]], entry: str | None) -> dict[str, BlockMemory]:
+    """Memory for the blocks of the entry, whose pages a thread touches while LLVM compiles.
+
+    Args:
+        sizes: Bytes of the blocks of each function that has any.
+        entry: Name of the entry; None for the only function with blocks.
+    """
+    names = list(sizes) if entry is None else [entry]
+    if len(names) != 1 or names[0] not in sizes:
+        return {}
+    memory = BlockMemory(sizes[names[0]])
+    memory.touch()
+    return {names[0]: memory}
 
 
 def _for_host(target: Target | str) -> Target:

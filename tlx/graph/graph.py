@@ -304,11 +304,14 @@ class Graph(LinearAlgebra):
         """The function as a module."""
         # A function without tensors, whose results have no elements, is parsed as well.
         head = f"define void @{self._name}("
-        text = self._text("module")
-        module = parse(text, f"<graph {self._name}>", lambda f: f.startswith(head) or needs_lowering(f))
+        module = self._read(lambda f: f.startswith(head) or needs_lowering(f))
         buffers = self._buffers
         PrivateBuffers(module, module.function(self._name), buffers.buffers, scopes=buffers.scopes).emit()
         return module
+
+    def _read(self, is_parsed: Callable[[str], bool]) -> Module:
+        """The function as a module, without the allocation of its buffers; arguments as for `parse`."""
+        return parse(self._text("module"), f"<graph {self._name}>", is_parsed)
 
     def compile(self, target: Target | str = "native", **settings: Any) -> GraphFunction:
         """Lower and compile the graph, and pack its weights: a function on numpy arrays.
@@ -324,7 +327,9 @@ class Graph(LinearAlgebra):
 
         if getattr(settings.get("options"), "verify_each", None) is None:
             settings = {"verify_each": False, **settings}
-        compiled = compile_module(self.module(), target, entry=self._name, **settings)
+        # It parses what it is passed: before that, only the allocation of buffers needs instructions.
+        module = self.module() if self._buffers.buffers else self._read(lambda _text: False)
+        compiled = compile_module(module, target, entry=self._name, **settings)
         entry, weights = compiled.entry, [i.array for i in self._inputs if i.array is not None]
         if isinstance(entry, DeviceFunction):
             copies = tuple(map(entry.on_device, weights))

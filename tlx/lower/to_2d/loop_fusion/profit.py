@@ -97,6 +97,16 @@ class _ProfitLimits:
     shared: float
     cache: int
 
+    @property
+    def most_whole(self) -> int:
+        """Most bytes of the operands that every iteration reads as a whole."""
+        return self.fusion.max_whole_operand_l2s * self.cache
+
+    @property
+    def least_with_whole(self) -> int:
+        """Bytes of the largest result that a loop with such operands must exceed."""
+        return self.fusion.min_whole_operand_result_l2s * self.cache
+
 
 def _splits(block: BlockOperations, root: TensorOp) -> Iterable[Split]:
     """The splits of a result along each of its dimensions, which the operations of its tree know."""
@@ -150,10 +160,12 @@ class _LoopSearch:
         """The loop over the parts of a result, if there is one that pays.
 
         Products that would read an operand again for each part only join where no loop pays without them: a loop over
-        the heads of attention stays apart from the projections, whose columns are heads, too.
+        the heads of attention stays apart from the projections, whose columns are heads, too. The search begins at the
+        result that is large enough for that.
         """
-        for whole in (0, self.limits.fusion.max_whole_operand_l2s * self.limits.cache):
-            loop = self._with_limit(root, split, whole)
+        limits = self.limits
+        for whole, least in ((0, limits.shared), (limits.most_whole, limits.least_with_whole)):
+            loop = self._with_limit(root, split, whole) if _size(root) > least else None
             if loop is not None:
                 yield loop
                 return
@@ -190,11 +202,7 @@ def _best_factor(group: LoopGroup, limits: _ProfitLimits) -> int | None:
     factors = [factor for factor in range(least, group.parts // 2 + 1) if group.parts % factor == 0]
     if factors and fusion.decision_seed is not None:
         return factors[fusion.decision_seed // 2 % len(factors)]
-    if (
-        not factors
-        or largest <= fusion.min_whole_operand_result_l2s * limits.cache
-        or group.largest_output > largest // 2
-    ):
+    if not factors or largest <= limits.least_with_whole or group.largest_output > largest // 2:
         return None
     fitting = [factor for factor in factors if _working_set(group, factor) <= limits.cache]
     return fitting[-1] if fitting else factors[0]
