@@ -184,6 +184,8 @@ NO_SUBNORMALS: Final = ", !tlx.no_subnormals !{}"
 """Marks a load of floats none of which is subnormal, and a function that may have zero for a subnormal result."""
 NORMAL: Final = ", !tlx.normal !{}"
 """Marks an `exp` whose arguments are such that all results are normal numbers."""
+NONPOSITIVE: Final = ", !tlx.nonpositive !{}"
+"""Marks an `exp` none of whose arguments is above 0."""
 SHORT: Final = ", !tlx.short !{}"
 """Marks an elementary function of floats whose result is rounded to bfloat: an error of 2^-14 is enough."""
 ABSOLUTE: Final = ", !tlx.absolute !{}"
@@ -216,6 +218,11 @@ def is_streaming(instruction: Instruction) -> bool:
 def is_normal(instruction: Instruction) -> bool:
     """Whether all results of an `exp` are normal numbers."""
     return NORMAL in instruction.text
+
+
+def is_nonpositive(instruction: Instruction) -> bool:
+    """Whether no argument of an `exp` is above 0."""
+    return NONPOSITIVE in instruction.text
 
 
 def is_short(instruction: Instruction) -> bool:

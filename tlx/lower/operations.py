@@ -19,11 +19,13 @@ from tlx.ir.module import (
     ABSOLUTE,
     FUNCTION_RESULT,
     NO_SUBNORMALS,
+    NONPOSITIVE,
     NORMAL,
     SHORT,
     has_no_subnormals,
     is_absolute,
     is_function_result,
+    is_nonpositive,
     is_normal,
     is_short,
 )
@@ -69,24 +71,37 @@ class Accuracy:
         no_subnormals: Whether zero is good enough for results below the normal numbers.
         absolute: Whether an error of 2^-23 is enough, however small the result is.
         normal: Of `exp`: whether every result is a normal number; NaN and other arguments may have any result.
+        nonpositive: Of `exp`: whether no argument is above 0; NaN may be.
     """
 
     short: bool = False
     no_subnormals: bool = False
     absolute: bool = False
     normal: bool = False
+    nonpositive: bool = False
 
     @classmethod
     def of(cls, instruction: Instruction) -> Accuracy:
         """The accuracy that an instruction's metadata requests."""
         return cls(
-            is_short(instruction), has_no_subnormals(instruction), is_absolute(instruction), is_normal(instruction)
+            is_short(instruction),
+            has_no_subnormals(instruction),
+            is_absolute(instruction),
+            is_normal(instruction),
+            is_nonpositive(instruction),
         )
 
     @property
     def metadata(self) -> str:
         """The metadata of an instruction that requests it."""
-        return SHORT * self.short + NO_SUBNORMALS * self.no_subnormals + ABSOLUTE * self.absolute + NORMAL * self.normal
+        marks = {
+            SHORT: self.short,
+            NO_SUBNORMALS: self.no_subnormals,
+            ABSOLUTE: self.absolute,
+            NORMAL: self.normal,
+            NONPOSITIVE: self.nonpositive,
+        }
+        return "".join(mark for mark, is_set in marks.items() if is_set)
 
 
 FULL_ACCURACY: Final = Accuracy()

@@ -25,7 +25,7 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
-from tlx.lower.legalize.registers import emit_interleaved, splat_like
+from tlx.lower.legalize.registers import emit_interleaved, opaque_register, splat_like
 from tlx.lower.operations import ElementwiseOp, bfloat_as_float, round_to_bfloat
 from tlx.target.instructions.vectors import NarrowFloats, VectorInstructions
 from tlx.target.target import Target
@@ -401,6 +401,7 @@ def in_float_pairs(
     compute: Callable[[Sequence[Value]], Value],
     *,
     exact: bool = False,
+    may_tie: bool = True,
 ) -> Value:
     """Emit an operation on registers of bfloat, computed in float on even and odd elements.
 
@@ -410,22 +411,30 @@ def in_float_pairs(
         registers: The operands.
         compute: Emits the operation on registers of half as many floats.
         exact: Whether the results are exact in bfloat, and need no rounding.
+        may_tie: Whether a result may be in the middle between two bfloats.
     """
     operands = [even_and_odd(b, register) for register in registers]
     halves = [[pair[i] for pair in operands] for i in range(2)]
     even, odd = emit_interleaved(b, [partial(compute, half) for half in halves])
-    return joined_floats(b, target, even, odd, exact=exact)
+    return joined_floats(b, target, even, odd, exact=exact, may_tie=may_tie)
 
 
-def joined_floats(b: Builder, target: Target, even: Value, odd: Value, *, exact: bool = False) -> Value:
-    """A register of bfloat from its even and its odd elements as float; `exact` as for `in_float_pairs`."""
+def joined_floats(
+    b: Builder, target: Target, even: Value, odd: Value, *, exact: bool = False, may_tie: bool = True
+) -> Value:
+    """A register of bfloat from its even and its odd elements as float; flags as for `in_float_pairs`."""
     even, odd = _words(b, even), _words(b, odd)
-    if not exact:
-        even, odd = (_with_short_nan(b, word) for word in (even, odd)) if target.full_nan else (even, odd)
-        even = _rounded_words(b, target.instructions, even)
-    upper = b.binary("and", odd, splat_like(odd, _UPPER)) if exact else _rounded_upper(b, target, odd)
-    joined = b.binary("or", upper, b.binary("lshr", even, splat_like(even, 16)))
-    return b.cast("bitcast", joined, VectorType(2 * _count(joined), I16))
+    if not exact and target.full_nan:
+        even, odd = (_with_short_nan(b, word) for word in (even, odd))
+    if not exact and may_tie:
+        even, upper = _rounded_words(b, target.instructions, even), _rounded_upper(b, target, odd)
+    else:
+        even, odd = (word if exact else b.binary("add", word, splat_like(word, _HALF_ULP)) for word in (even, odd))
+        upper = b.binary("and", odd, splat_like(odd, _UPPER))
+    lower = b.binary("lshr", even, splat_like(even, 16))
+    if not exact and not may_tie:
+        lower = opaque_register(b, lower, target)  # LLVM would make a shuffle of both: see `_rounded_upper`
+    return b.cast("bitcast", b.binary("or", upper, lower), VectorType(2 * _count(upper), I16))
 
 
 def _with_short_nan(b: Builder, word: Value) -> Value:

@@ -51,10 +51,13 @@ from tlx.lower.legalize.conversions import (
     works_on_float_pairs,
 )
 from tlx.lower.legalize.math import emit_math_function
+from tlx.lower.legalize.math.arithmetic import lanes_of
+from tlx.lower.legalize.math.exponential import lowered_bfloats, raised_exp
 from tlx.lower.legalize.math.small_floats import convert_small
 from tlx.lower.legalize.registers import register_element, splat_like
 from tlx.lower.operations import FULL_ACCURACY, LIBRARY_FUNCTIONS, MATH_INTRINSICS, Accuracy, ElementwiseOp
 from tlx.target.instructions.compilers import LlvmBackend
+from tlx.target.instructions.functions import FloatInstructions
 from tlx.target.instructions.vectors import VectorInstructions
 from tlx.target.target import Target
 
@@ -202,12 +205,23 @@ def emit_math(
         return emit_math_function(b, target, name, register, element)
     if works_on_float_pairs(target.vector_bytes, element, [element], register):
         short = Accuracy(short=True)
+        if name == "exp" and accuracy.nonpositive and target.instructions.functions is not None:
+            return _exp_of_bfloats(b, target, target.instructions.functions, register)
         return in_float_pairs(b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, short))
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
     if element == BFLOAT:
         accuracy = replace(accuracy, short=True)
     result = emit_math_function(b, target, name, wide, FLOAT, accuracy)
     return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
+
+
+def _exp_of_bfloats(b: Builder, target: Target, instructions: FloatInstructions, register: Value) -> Value:
+    """e^x of bfloats that are not above 0."""
+
+    def raised(operands: Sequence[Value]) -> Value:
+        return raised_exp(lanes_of(b, target, operands[0], FLOAT), instructions, operands[0])
+
+    return lowered_bfloats(b, in_float_pairs(b, target, [register], raised, may_tie=False))
 
 
 def emit_unary(

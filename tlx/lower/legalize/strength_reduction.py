@@ -29,7 +29,8 @@ number, the rounded quotient does, too. Otherwise, for less than one in 2^15 bfl
 That holds for all operands: with NaN both are NaN, and for a subnormal d, u is infinite.
 
 bfloat needs no remainder: n y is off by 2^-23, and no quotient of two 8-bit significands is within 2^-17 of the middle
-between two others, unless that quotient is denormal.
+between two others, unless that quotient is denormal. So half an ulp is added, without a case for ties. n is zero or at
+least 2^-100; infinity and NaN are multiplied like numbers, as d is neither zero nor infinite.
 
 Products of i32 vectors that were extended from at most 16 bits, since VPMULLD is slow:
 
@@ -71,6 +72,7 @@ from tlx.lower.legalize.math.division_cases import quotients_by_case
 from tlx.lower.legalize.math.division_operands import DivisionOperands, Extremes
 from tlx.lower.legalize.math.scaled_division import DivisionCase, begin_quotients
 from tlx.lower.legalize.math.subnormal_products import subnormal_products
+from tlx.lower.legalize.registers import Result, splat_like
 from tlx.lower.operations import Accuracy, ElementwiseOp
 from tlx.target.instructions.functions import FloatEstimates
 from tlx.target.instructions.vectors import VectorInstructions
@@ -80,6 +82,8 @@ _DIVISION: Final = ElementwiseOp("fdiv")
 _MAX_NUMERATOR_EXPONENT: Final = 78
 """Exponent of the largest numerator, and of the reciprocal of the smallest: remainders are at least 2^-125, or 0."""
 _MAX_DIVISOR_EXPONENT: Final = 24
+_MIN_BFLOAT_EXPONENT: Final = 100
+"""Exponent of the reciprocal of the smallest bfloat that is multiplied: no quotient is subnormal."""
 
 
 def row_quotients(
@@ -121,27 +125,44 @@ def divide_registers(
         return _divided_by_estimates(b, target, target.instructions.estimates, numerators, divisor)
     lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
     bits = _RangeChecks(b, I16 if element == BFLOAT else I32, divisor.type.count)
-    rare = bits.outside_divisor_range(divisor)
-    for numerator in numerators:
-        rare = b.binary("or", rare, bits.outside_numerator_range(numerator))
+
+    def inverse_and_check() -> tuple[Value, Value]:
+        factor = odd_elements(b, divisor) if element == BFLOAT else divisor
+        return b.binary("fdiv", splat_like(factor, 1.0), factor), bits.outside_divisor_range(divisor)
+
+    inverse, is_far = _emit_once_for_row(b, divisor, inverse_and_check)
     divisors = [divisor] * len(numerators)
+
+    def by_product() -> list[Value]:
+        if element == BFLOAT:
+            return _bfloat_quotients(b, target, numerators, inverse)
+        return [_quotient(lanes, n, divisor, inverse) for n in numerators]
+
     return branch_if_any_lane(
         lanes,
-        rare,
+        b.binary("or", is_far, bits.outside_numerator_range(numerators)),
         lambda: divided(b, target, _DIVISION, element, numerators, divisors),
-        lambda: _quotients_by_product(b, target, element, numerators, divisor),
+        by_product,
     )
 
 
-def _quotients_by_product(
-    b: Builder, target: Target, element: Type, numerators: Sequence[Value], divisor: Value
-) -> list[Value]:
-    if element == BFLOAT:
-        return _bfloat_quotients(b, target, numerators, divisor)
-    assert isinstance(divisor.type, VectorType)
-    lanes = LaneArithmetic(b, divisor.type.count, FLOAT)
-    inverse = lanes.div(1.0, divisor)
-    return [_quotient(lanes, n, divisor, inverse) for n in numerators]
+def _emit_once_for_row(b: Builder, splat: Value, emit: Callable[[], Result]) -> Result:
+    """Emit what depends on a splat alone: where that is defined, if that is in a block before, such as a loop's head.
+
+    LLVM's code generator leaves in the loop what a branch may skip.
+    """
+    name = splat.name if isinstance(splat, Local) else ""
+    places = ((block, i) for block in b.function.blocks for i, at in enumerate(block.instructions) if at.result == name)
+    block, index = next(places, (b.block, b.index))
+    if block is b.block:
+        return emit()
+    saved = b.block, b.index
+    b.block, b.index = block, index + 1
+    while b.index < len(block.instructions) and block.instructions[b.index].opcode == "phi":
+        b.index += 1
+    result = emit()
+    b.block, b.index = saved
+    return result
 
 
 def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: Value) -> Value:
@@ -251,11 +272,10 @@ def _compared(lanes: LaneArithmetic, predicate: str, number: Value, other: float
     return lanes.compare(predicate, _single(lanes.b, number), other)
 
 
-def _bfloat_quotients(b: Builder, target: Target, numerators: Sequence[Value], divisor: Value) -> list[Value]:
-    assert isinstance(divisor.type, VectorType)
-    lanes = LaneArithmetic(b, divisor.type.count // 2, FLOAT)
-    inverse = lanes.div(1.0, odd_elements(b, divisor))
-    return [in_float_pairs(b, target, [n], lambda x: lanes.mul(x[0], inverse)) for n in numerators]
+def _bfloat_quotients(b: Builder, target: Target, numerators: Sequence[Value], inverse: Value) -> list[Value]:
+    return [
+        in_float_pairs(b, target, [n], lambda x: b.binary("fmul", x[0], inverse), may_tie=False) for n in numerators
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +296,26 @@ class _RangeChecks:
         """Where a number is not between 2^-24 and 2^24."""
         return self._outside(self._words(x), self._power(-_MAX_DIVISOR_EXPONENT), self._power(_MAX_DIVISOR_EXPONENT))
 
-    def outside_numerator_range(self, x: Value) -> Value:
-        """Where a number is neither zero nor of magnitude between 2^-78 and 2^78."""
-        words = self._words(x)
-        size = self.b.binary("shl", words, self._splat(1))
-        far = self._outside(size, 2 * self._power(-_MAX_NUMERATOR_EXPONENT), 2 * self._power(_MAX_NUMERATOR_EXPONENT))
-        return self.b.binary("and", far, self.b.icmp("ne", size, self._splat(0)))
+    def outside_numerator_range(self, registers: Sequence[Value]) -> Value:
+        """Where some number is not zero and too small or large.
+
+        That of a float is not between 2^-78 and 2^78. A bfloat has to be at least 2^-100. Twice the magnitude's bits,
+        less one, are the greatest integer for zero, so that one comparison of the least is enough.
+        """
+        sizes = [self.b.binary("shl", self._words(x), self._splat(1)) for x in registers]
+        if self.element == I16:
+            distances = [self.b.binary("add", size, self._splat(-1)) for size in sizes]
+            least = reduce(self._least, distances)
+            return self.b.icmp("ult", least, self._splat(2 * self._power(-_MIN_BFLOAT_EXPONENT) - 1))
+        low, high = (2 * self._power(exponent) for exponent in (-_MAX_NUMERATOR_EXPONENT, _MAX_NUMERATOR_EXPONENT))
+        far = [
+            self.b.binary("and", self._outside(size, low, high), self.b.icmp("ne", size, self._splat(0)))
+            for size in sizes
+        ]
+        return reduce(partial(self.b.binary, "or"), far)
+
+    def _least(self, x: Value, y: Value) -> Value:
+        return self.b.call_intrinsic("llvm.umin", [x.type], x.type, [x, y])
 
     def _outside(self, words: Value, low: int, high: int) -> Value:
         return self.b.icmp("ugt", self.b.binary("sub", words, self._splat(low)), self._splat(high - low))

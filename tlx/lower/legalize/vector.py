@@ -18,13 +18,15 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module, has_no_subnormals, is_nontemporal
-from tlx.ir.rewrite import remove_dead, rename_incoming
+from tlx.ir.rewrite import remove_dead, rename_incoming, uses
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I32, Type, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Local, Value, const_int
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.conversions import bfloats_with_subnormals, halves_of_pair
 from tlx.lower.legalize.elementwise import emit_elementwise, emit_unary, library_call, nan_operands, with_nan
+from tlx.lower.legalize.math.arithmetic import lanes_of
+from tlx.lower.legalize.math.exponential import lowered_bfloats, raised_exp
 from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import (
     LeftInMemory,
@@ -78,6 +80,7 @@ class VectorLegalizer(TileValues):
         factor_ranks: Ranks of vectors of i32 extended from at most 16 bits; see `i16_factors`.
         products: Sums of adjacent products that map to instructions.
         rounded_quotients: Divisions of rows that are only rounded, by the rounding's result.
+        rounded_powers: Powers e^x of x that are not above 0 and that are only rounded, by the rounding's result.
         product_blocks: Blocks with products of tiles.
         nan_operands: Selects whose NaN LLVM would lose; see the function.
     """
@@ -92,7 +95,9 @@ class VectorLegalizer(TileValues):
             for result, division in quotients_only_rounded(function, self.tensors, self.target.instructions).items()
             if self.shapes[result][2] % self.lanes(FLOAT) == 0
         }
+        self.rounded_powers = self._powers_only_rounded()
         rounded = {division.result or "" for division in self.rounded_quotients.values()}
+        rounded |= {power.instruction.result or "" for power in self.rounded_powers.values()}
         self.absorbed = self.products.absorbed | rounded
         computed = set(self.shapes) - self.products.absorbed
         self.product_blocks: list[Block] = []
@@ -314,6 +319,8 @@ class VectorLegalizer(TileValues):
             self.context.remarks.add("missed", "legalize", text, instruction.span)
         if (division := self.rounded_quotients.get(instruction.result or "")) is not None:
             return self._rounded_quotients(division, element, rows, cols)
+        if (power := self.rounded_powers.get(instruction.result or "")) is not None:
+            return self._rounded_powers(power, rows, cols)
         if self._rounds_pairs(instruction):
             return self._rounded_pairs(instruction.operands[0], element, rows, cols)
         lanes = self.lanes_for(instruction.value, element)
@@ -373,6 +380,31 @@ class VectorLegalizer(TileValues):
         tile = with_lanes(self.b, self.flat(floats, FLOAT, rows, cols), lanes)
         pairs = tuple(tuple(emit(self.b, row[i], row[i + 1]) for i in range(0, len(row), 2)) for row in tile.regs)
         return Registers(element, rows, cols, 2 * lanes, pairs)
+
+    def _powers_only_rounded(self) -> dict[str, TensorOp]:
+        """Calls of `exp` whose accuracy says so, and whose only use is a rounding of pairs, by its result."""
+        found: dict[str, TensorOp] = {}
+        powers = [op for op in self.tensors.ops if op.intrinsic.name == "exp" and _is_short_and_nonpositive(op)]
+        if not powers or self.target.instructions.functions is None:
+            return found
+        used = uses(self.function)
+        for power in powers:
+            users = [use.instruction for use in used.get(power.instruction.result or "", ())]
+            if len(users) == 1 and scalar_of(users[0].type) == BFLOAT and self._rounds_pairs(users[0]):
+                found[users[0].result or ""] = power
+        return found
+
+    def _rounded_powers(self, power: TensorOp, rows: int, cols: int) -> Registers:
+        functions, pair_rounding = self.target.instructions.functions, self.target.narrow_floats.pair_rounding
+        assert functions is not None
+        assert pair_rounding is not None
+        b, lanes = self.b, self.lanes(FLOAT)
+        tile = with_lanes(b, self.flat(power.tensors[0].source, FLOAT, rows, cols, lanes), lanes)
+        emitters = [partial(raised_exp, lanes_of(b, self.target, x, FLOAT), functions, x) for x in tile.flat()]
+        raised = emit_interleaved(b, emitters)
+        pairs = [pair_rounding.emit(b, *pair) for pair in zip(raised[::2], raised[1::2], strict=True)]
+        registers = [lowered_bfloats(b, bits) for bits in pairs]
+        return Registers(BFLOAT, rows, cols, 2 * lanes, split_rows(registers, cols // (2 * lanes)))
 
     def has_no_subnormals(self, value: Value) -> bool:
         """Whether a vector has no subnormal floats: loads that are marked so, and relu of them."""
@@ -437,6 +469,11 @@ class VectorLegalizer(TileValues):
         if tile is None:
             raise LoweringError("shufflevector of this form is not a tile operation", instruction.span)
         return tile
+
+
+def _is_short_and_nonpositive(power: TensorOp) -> bool:
+    accuracy = Accuracy.of(power.instruction)
+    return accuracy.short and accuracy.nonpositive
 
 
 def _is_vector(type_: Type) -> bool:

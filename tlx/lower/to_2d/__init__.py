@@ -42,6 +42,7 @@ from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
 from tlx.lower.memory.buffers import PrivateBuffers
 from tlx.lower.to_2d.analysis.facts import Facts
+from tlx.lower.to_2d.analysis.nonpositive import mark_nonpositive_exponents
 from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.contraction.packed import contract_packed_operands
 from tlx.lower.to_2d.decisions import decide
@@ -69,6 +70,7 @@ def to_2d(module: Module, context: LoweringContext) -> None:
         raise_vectors(module, function)
         remove_dead(function, filter(_is_removable, function.instructions()))
         merge_common_pads(function)
+        mark_nonpositive_exponents(module, function)
         contract_packed_operands(module, function, context.target_of(module, function))
         if context.target.grid is not None:
             _sink_conversions(module, function)

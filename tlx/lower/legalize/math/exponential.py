@@ -28,6 +28,14 @@ nothing has to be clamped:
 A sigmoid whose error may be relative to 1 has this r, too, with the polynomial for floats: the error of t matters less
 the larger t is, as the sigmoid is near 0 or 1 there.
 
+Where no x is above 0 and e^x is rounded to bfloat, no case is needed for subnormal results. With k = 10, all powers
+that do not round to zero are normal, times 2^k:
+
+    s = 2^k e^x,  t = s + max(s, m), rounded once,      m the least normal number times 2^k
+
+Where e^x is subnormal, t is from m to 2 m, and has the last place of a subnormal bfloat, times 2^k, when it is rounded
+to bfloat; elsewhere it is 2 s. In both cases k + 1 is subtracted from the exponent field of the rounded number.
+
 On targets that estimate 2^t with an error of 2^-22,
 
     e^x = 2^n 2^t,       n = round(x / ln 2) between -126 and 126,  t = x / ln 2 - n
@@ -93,7 +101,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.ir.values import Value
+from tlx.ir.builder import Builder
+from tlx.ir.values import Value, zero
 from tlx.lower.legalize.math.arithmetic import (
     LaneArithmetic,
     RoundedNumber,
@@ -113,6 +122,7 @@ from tlx.lower.legalize.math.arithmetic import (
     two_sum,
     ulp_to_one,
 )
+from tlx.lower.legalize.registers import splat_like
 from tlx.target.instructions.functions import FloatEstimates, FloatInstructions
 
 LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
@@ -121,6 +131,10 @@ _LOG2_E_SINGLE: Final = float.fromhex("0x1.715476p+0")
 _LARGEST_EXPONENT: Final = 126
 _ROUNDING: Final = 1.5 * 2**23 + 127
 """Added to a number, it rounds that to an integer n; the sum's bits end in those of n + 127, the exponent of 2^n."""
+_BFLOAT_FRACTION: Final = 7
+_BFLOAT_INFINITY: Final = 0x7F80
+_RAISED_BY: Final = _BFLOAT_FRACTION + 3
+"""The exponent k in 2^k e^x: 2^-135, which is rounded to zero as bfloat, becomes a normal number."""
 _ROUNDED_TO_ONE: Final = 20.0
 """The sigmoid of a float from there on is 1."""
 _SUBNORMAL_BELOW: Final = float.fromhex("-0x1.5d589ep+6")
@@ -215,10 +229,28 @@ def exp(lanes: LaneArithmetic, x: Value) -> Value:
     return _power(lanes, x, exp_of_reduced(lanes, r), n, parameters.overflow)
 
 
+def raised_exp(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
+    """The number t for e^x, where x is not above 0; rounded to bfloat, it becomes e^x by `lowered_bfloats`."""
+    least = 1.0 - lanes.bias
+    t = lanes.at_least(lanes.mul(away_from_zero(lanes, x), LOG2_E), least - _BFLOAT_FRACTION - 2)
+    r = float_instructions.fraction(lanes.b, t)
+    fraction = horner(lanes, r, [coefficient * 2.0**_RAISED_BY for coefficient in (1.0, *SHORT_2)])
+    power, bound = float_instructions.scale(lanes.b, fraction, lanes.sub(t, r)), 2.0 ** (least + _RAISED_BY)
+    return lanes.add(power, lanes.choose(lanes.compare("ogt", power, bound), power, bound))
+
+
+def lowered_bfloats(b: Builder, bits: Value) -> Value:
+    """The bits of bfloats e^x, given those of the rounded t; NaN stays."""
+    is_number = b.icmp("ult", bits, splat_like(bits, _BFLOAT_INFINITY))
+    lowered_by = splat_like(bits, (_RAISED_BY + 1) << _BFLOAT_FRACTION)
+    return b.binary("sub", bits, b.select(is_number, lowered_by, zero(bits.type)))
+
+
 def _bounded(lanes: LaneArithmetic, x: Value, lowest: float, overflow: float) -> Value:
     """An exponent that is not subnormal, not below `lowest`, and not above `overflow` unless `_power` sees to that."""
     x = lanes.at_least(away_from_zero(lanes, x), lowest)
-    return x if lanes.float_instructions is None else lanes.at_most(x, overflow)
+    is_bounded = lanes.float_instructions is None or lanes.accuracy.nonpositive
+    return x if is_bounded else lanes.at_most(x, overflow)
 
 
 def _power(lanes: LaneArithmetic, x: Value, fraction: Value, n: RoundedNumber, overflow: float) -> Value:

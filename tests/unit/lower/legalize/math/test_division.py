@@ -217,8 +217,8 @@ def check(x: Array, y: Array, result: Array) -> None:
     expected = x / y if x.itemsize > 2 else (x.astype(np.float32) / y.astype(np.float32)).astype(x.dtype)
     nan = np.isnan(expected)
     assert np.array_equal(np.isnan(result), nan)
-    wrong = np.flatnonzero((result.view(word) != expected.view(word)) & ~nan)
-    assert not wrong.size, (x[wrong[:4]], y[wrong[:4]], result[wrong[:4]], expected[wrong[:4]])
+    wrong = np.flatnonzero((result.view(word) != expected.view(word)) & ~nan)[:4]
+    assert not wrong.size, [array.ravel()[wrong] for array in (x, y, result, expected)]
 
 
 @cache
@@ -267,6 +267,34 @@ def test_all_bfloats_by_some(target: str) -> None:
                 result = np.empty_like(part)
                 compiled(BFLOAT, target)(result, part, y)
                 check(part, y, result)
+
+
+@numbered(RUNNABLE)
+@pytest.mark.parametrize("columns", [1 << 16, 1 << 15], ids=["rows", "half rows"])
+def test_rows_of_all_bfloats_by_a_number_each(columns: int, target: str) -> None:
+    """Quotients that are computed by products, and those beyond the range for which that is exact."""
+    kind, random = np.dtype(KINDS[BFLOAT]), np.random.default_rng(12)
+    exponents = [-127, -126, -25, -24, -1, 0, 7, 23, 24, 25, 126]
+    divisors = [(127 + e) << 7 | f for e in exponents for f in (0, 1, 0x2B, 0x7F)]
+    divisors += [0x8000, 0x7F80, 0x7FC0, 0xBF81, 0xFF80, *random.integers(0, 1 << 16, 15)]
+    y = np.repeat(np.array(divisors, np.uint16).view(kind), (1 << 16) // columns)[:, None]
+    numerators = np.arange(1 << 16, dtype=np.uint16)
+    x = np.stack([np.roll(numerators, 9 * i) for i in range(len(divisors))]).view(kind).reshape(-1, columns)
+    shape, order = f"<2 x i32> <i32 {len(x)}, i32 {columns}>", "<2 x i32> <i32 0, i32 1>"
+    dense = f"{order}, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer"
+    column = f"<2 x i32> <i32 {len(x)}, i32 1>"
+    text = f"""define void @f(ptr noalias %y, ptr noalias %x, ptr noalias %by) {{
+      %t = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, {shape}, {dense})
+      %u = call token @llvm.tensor.load(ptr elementtype(bfloat) %by, {column}, {dense})
+      %a = call <{x.size} x bfloat> @llvm.tensor.tovector(token %t)
+      %b = call <{x.size} x bfloat> @llvm.tensor.broadcast(token %u, {shape}, {order})
+      %q = fdiv <{x.size} x bfloat> %a, %b
+      store <{x.size} x bfloat> %q, ptr %y
+      ret void
+    }}"""
+    result = np.empty_like(x)
+    tlx.compile(text, target)["f"](result, x, y)
+    check(x, np.broadcast_to(y, x.shape), result)
 
 
 @numbered(RUNNABLE)
