@@ -75,7 +75,7 @@ _TEAMS: Final = (3, 1, 7)  # threads that parallel regions are evaluated with
 _EPSILON: Final[dict[Type, float]] = {HALF: 2.0**-10, BFLOAT: 2.0**-7, FLOAT: 2.0**-23, DOUBLE: 2.0**-52}
 _EXACT: Final[dict[Type, float]] = {HALF: 2.0**8, BFLOAT: 2.0**6, FLOAT: 2.0**21, DOUBLE: 2.0**50}
 _INEXACT: Final = re.compile(
-    r"\b(fdiv|fptrunc|frem|arcp|afn|reassoc|fast)\b|\.(tanh|sigmoid|sin|cos|tan|exp|exp2|exp10|log|log2|log10|sqrt|pow|powi)\b"
+    r"\b(fdiv|fptrunc|frem|arcp|afn|reassoc|fast)\b|\.(tanh|sigmoid|erfc|sin|cos|tan|exp|exp2|exp10|log|log2|log10|sqrt|pow|powi)\b"
 )
 DEFAULT_RUNS: Final = 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tlx.graph.contraction.convolution import Convolutions
@@ -29,27 +30,6 @@ _ERF_Q: Final = (
     -7.37332916720468e-03,
     -1.42647390514189e-02,
 )
-_ERFC_SHIFT: Final = 1.625
-_ERFC: Final = tuple(
-    map(
-        float.fromhex,
-        """
-        -0x1.ea0d12p+3 0x1.e17bb2p+5 -0x1.8dd9cap+6 0x1.588966p+6 -0x1.3167cap+5 0x1.aef782p+2
-        -0x1.a6ee2cp+0 0x1.37fcf8p+0 0x1.320b14p+0 0x1.d5a84ep-1 0x1.20dc58p-1
-        """.split(),
-    )
-)
-"""`exp(a^2) erfc(a) / r` as a polynomial in `r = 1 / (a + _ERFC_SHIFT)`: with it, erfc has an error of 2^-25."""
-_SHORT_ERFC: Final = tuple(
-    map(
-        float.fromhex,
-        """-0x1.83020ap-25 0x1.35b988p-19 -0x1.b43b6cp-15 0x1.65e784p-11 -0x1.7f2c7cp-8 0x1.1ddbep-5 -0x1.39694ep-3
-        -0x1.d59634p-1 -0x1.a0c004p+0""".split(),
-    )
-)
-"""`log2(erfc(a)) / a` as a polynomial in a: with it, erfc has an error of 2^-14.3 at most."""
-_ERFC_LEAST: Final = 2.0**-60  # added to a^2, which may be subnormal
-_ERFC_LIMIT: Final = float.fromhex("0x1.2639bep+3")  # above it, erfc is subnormal as a float
 
 
 class Composites(Convolutions):
@@ -113,37 +93,16 @@ class Composites(Convolutions):
         return self._result(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
-        """`1 - erf(x)` of float, half and bfloat, with a small relative error everywhere; subnormal results may be 0.
+        """`1 - erf(x)`, with a small relative error everywhere; subnormal results may be 0.
 
-        Of float and half, `exp(-x^2)` times a polynomial in `1 / (|x| + 1.625)`, within 6.4 ulp of float with fused
-        multiply-adds, else within 100; `exp` of the rounded square is corrected by what was rounded. Of bfloat, a power
-        of two whose exponent is a polynomial: within 0.53 ulp of bfloat.
+        Within 4 ulp; that of bfloat within 0.53 ulp.
         """
         value = self._value("erfc", x)
-        if not is_float(value.dtype) or value.dtype.itemsize > 4:
-            self._fail("erfc", f"not defined for {value.dtype.name}: convert the operand to float32")
+        if not is_float(value.dtype):
+            self._fail("erfc", f"the operand has type {value.dtype.name}, not a float: convert it first")
         wide = self._accumulated(value)
-        magnitude = self.unary("abs", wide)
-        tail = self._short_tail(magnitude) if value.dtype.name == "bfloat16" else self._tail(magnitude)
-        result = self.where(self.compare("lt", wide, 0.0), self.subtract(2.0, tail), tail)
-        return self._result(result, value.dtype)
-
-    def _short_tail(self, magnitude: Value) -> Value:
-        """`erfc` of numbers from 0, with an error of 2^-14.2; from the limit on, 0 or subnormal."""
-        operands = [self._polynomial(magnitude, _SHORT_ERFC), magnitude]
-        logarithm = self._elementwise("multiply", ElementwiseOp("fmul", ("contract",)), operands, magnitude.dtype)
-        return self._function("exp2", logarithm, Accuracy(short=True, no_subnormals=True))
-
-    def _tail(self, magnitude: Value) -> Value:
-        """`erfc` of numbers from 0 to the limit, with an error of some ulp."""
-        a = self.minimum(magnitude, _ERFC_LIMIT)
-        inverse = self._ratio(self.full(a.shape, 1.0, a.dtype), self.add(a, _ERFC_SHIFT))
-        scaled = self.multiply(self._polynomial(inverse, _ERFC), inverse)
-        exponent = self.multiply_add(self.unary("negative", a), a, -_ERFC_LEAST)
-        rest = self.multiply_add(a, a, exponent)
-        power = self._function("exp", exponent, Accuracy(normal=True))
-        tail = self.multiply(self.multiply_add(self.unary("negative", scaled), rest, scaled), power)
-        return self.where(self.compare("gt", magnitude, _ERFC_LIMIT), 0.0, tail)
+        accuracy = replace(_accuracy_of_factor(value), no_subnormals=True)
+        return self._result(self._function("erfc", wide, accuracy), value.dtype)
 
     def _result(self, x: Value, dtype: DType) -> Value:
         """What a function computed, in the type of its result."""

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tlx.intrinsics.core import Dims, Infer, Meaning
     from tlx.intrinsics.numpy_types import Array
 
+_NEAR: Final = 1.5
+_ERF_TERMS: Final = 40
+_ERFC_TERMS: Final = 160
 _TYPES: Final = "The result has the shape, layout and padding of `x`; padding positions are zero."
 _ACCURACY: Final = """\
 The result is within 4 ulp of the exact one for float and double; half and bfloat are computed in float and rounded.
@@ -44,11 +47,34 @@ def _of_floats(name: str) -> Infer:
 
 
 def _in_numpy(name: str, x: Array) -> Array:
-    """A function of numpy by name, computed in the type of `x`."""
+    """A function of numpy by name, or one that numpy lacks, computed in the type of `x`."""
     import numpy as np
 
     with np.errstate(all="ignore"):
+        if name == "erfc":
+            return _erfc(x)
         return 1 / (1 + np.exp(-x)) if name == "sigmoid" else getattr(np, name)(x)
+
+
+def _erfc(x: Array) -> Array:
+    """The complementary error function: a series of positive terms below 1.5, a continued fraction above.
+
+    e^(-x²) = e^(-z²) e^((z - x) (z + x)), where z is x with so few bits that its square is exact.
+    """
+    import numpy as np
+
+    a = np.minimum(np.abs(x), 40)  # whose erfc is zero
+    z = np.round(a * 2**20) / 2**20
+    power = np.exp(-z * z) * np.exp((z - a) * (z + a))
+    total, near = np.ones_like(a), np.minimum(a, _NEAR)
+    for n in range(_ERF_TERMS, 0, -1):
+        total = total * (2 * near * near / (2 * n + 1)) + 1
+    far, fraction = np.maximum(a, _NEAR), np.zeros_like(a)
+    for n in range(_ERFC_TERMS, 0, -1):
+        fraction = n / 2 / (far + fraction)
+    root = np.sqrt(np.arctan(np.ones((), a.dtype)) * 4)
+    tail = np.where(a < _NEAR, 1 - 2 * a * power * total / root, power / (far + fraction) / root)
+    return np.where(x < 0, 2 - tail, tail)
 
 
 def _rounded(name: str, text: str) -> Meaning:
@@ -137,6 +163,7 @@ ELEMENTWISE: Final = (
     _row("relu", "Replaces negative elements by zero.", _relu, own_type),
     _function("tanh", "Hyperbolic tangent.", "The hyperbolic tangent."),
     _function("sigmoid", "Logistic function.", "`1 / (1 + exp(-x))`."),
+    _function("erfc", "Complementary error function.", "`1 - erf(x)`, relatively exact also where it is small."),
     _function("sin", "Sine.", "The sine of an angle in radians."),
     _function("cos", "Cosine.", "The cosine of an angle in radians."),
     _function("exp", "Exponential function.", "`e` to the power of `x`."),

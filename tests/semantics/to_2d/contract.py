@@ -21,7 +21,7 @@ from tlx.ir.types import VectorType
 from tlx.ir.values import Constant, Keyword, Local, Value
 
 MMA = ("umma", "smma", "usmma", "summa")
-UNARY = frozenset("relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
+UNARY = frozenset("relu tanh sigmoid erfc sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
 ORDINARY = BINARY_OPCODES | CAST_OPCODES | {"fneg", "icmp", "fcmp", "select", "freeze", "call"}
 BETWEEN = frozenset({"getelementptr", "bitcast", "insertelement"})
 """Instructions without side effects that may be among those of a tree."""

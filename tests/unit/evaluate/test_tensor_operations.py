@@ -15,7 +15,7 @@ from tlx.ir.parser.module import parse
 
 Array = NDArray[Any]
 Numbers = tuple[int, ...]
-FUNCTIONS: Final = "relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split()
+FUNCTIONS: Final = "relu tanh sigmoid erfc sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split()
 RUBBISH: Final = {"float": np.nan, "i32": 2**31 - 1}
 DTYPES: Final[dict[str, Any]] = {"float": np.float32, "i32": np.int32}
 

@@ -26,6 +26,7 @@ def mp_sigmoid(x: Any) -> Any:
 PRECISE: Final[dict[str, Callable[[Any], Any]]] = {
     "tanh": MP.tanh,
     "sigmoid": mp_sigmoid,
+    "erfc": MP.erfc,
     "sin": MP.sin,
     "cos": MP.cos,
     "exp": MP.exp,
@@ -76,6 +77,7 @@ SPECIAL: Final[dict[str, list[tuple[float, float]]]] = {
     "relu": [(-0.0, 0.0), (0.0, 0.0), (-INF, 0.0), (INF, INF), (NAN, NAN), (-2.0, 0.0), (2.0, 2.0)],
     "tanh": [(-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN)],
     "sigmoid": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (NAN, NAN)],
+    "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (NAN, NAN), (-1e3, 2.0), (1e3, 0.0)],
     "sin": [(-0.0, -0.0), (INF, NAN), (NAN, NAN)],
     "cos": [(-0.0, 1.0), (-INF, NAN), (NAN, NAN)],
     "exp": [(-0.0, 1.0), (INF, INF), (-INF, 0.0), (NAN, NAN), (1e9, INF), (-1e9, 0.0)],

@@ -16,6 +16,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.types import Type
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.arithmetic import LaneArithmetic, lanes_of
+from tlx.lower.legalize.math.error_function import erfc
 from tlx.lower.legalize.math.exponential import exp, exp2, sigmoid, tanh
 from tlx.lower.legalize.math.logarithm import log, log2, log10
 from tlx.lower.legalize.math.trigonometric import cos, sin
@@ -27,6 +28,7 @@ VECTOR_FUNCTIONS: Final[dict[str, Callable[[LaneArithmetic, Value], Value]]] = {
     "exp2": exp2,
     "sigmoid": sigmoid,
     "tanh": tanh,
+    "erfc": erfc,
     "log": log,
     "log2": log2,
     "log10": log10,

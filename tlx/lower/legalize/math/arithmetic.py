@@ -55,6 +55,7 @@ class LaneArithmetic:
         big_endian: Whether the upper word of a double is the first of two.
         estimates: The target's instructions that estimate functions of floats, if it has any.
         constraint: The constraint of inline assembly for a register; empty if there is none.
+        has_fma: Whether the target has a fused multiply-add.
     """
 
     b: Builder
@@ -65,6 +66,7 @@ class LaneArithmetic:
     big_endian: bool = False
     estimates: FloatEstimates | None = None
     constraint: str = ""
+    has_fma: bool = False
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -152,9 +154,10 @@ class LaneArithmetic:
 
         With y near 1 / d to 2^-14, q = n y is corrected by its remainder: q + (n - q d) y is off by 2^-28 of itself.
         """
-        if self.float_instructions is None or not self.single:
+        instructions = self.float_instructions or self.estimates
+        if instructions is None or not self.single:
             return self.div(lhs, rhs)
-        inverse = self.float_instructions.reciprocal(self.b, rhs)
+        inverse = instructions.reciprocal(self.b, rhs)
         quotient = self.mul(lhs, inverse)
         remainder = self.multiply_add(self.negative(quotient), rhs, lhs)
         return self.multiply_add(remainder, inverse, quotient)
@@ -218,7 +221,15 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, accuracy: Accu
     instructions = target.instructions.functions if is_whole else None
     constraint = target.instructions.opaque_constraint if is_whole else ""
     return LaneArithmetic(
-        b, type_.count, element, instructions, accuracy, target.big_endian, target.instructions.estimates, constraint
+        b,
+        type_.count,
+        element,
+        instructions,
+        accuracy,
+        target.big_endian,
+        target.instructions.estimates,
+        constraint,
+        target.instructions.has_fma,
     )
 
 

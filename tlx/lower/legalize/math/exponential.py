@@ -307,10 +307,10 @@ def _short_power(lanes: LaneArithmetic, float_instructions: FloatInstructions, e
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
     """The n and r of e^x = 2^n e^r."""
     n = round_to_step(lanes, x, LOG2_E)
-    return n, _less_multiple_of_ln2(lanes, x, n.number)
+    return n, less_multiple_of_ln2(lanes, x, n.number)
 
 
-def _less_multiple_of_ln2(lanes: LaneArithmetic, x: Value, n: Value) -> Value:
+def less_multiple_of_ln2(lanes: LaneArithmetic, x: Value, n: Value) -> Value:
     """The difference x - n ln 2."""
     high, low = exponential_parameters(lanes).ln2
     return lanes.multiply_add(n, -low, lanes.multiply_add(n, -high, x))
@@ -469,7 +469,7 @@ def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> ScaledNumber:
     """
     x = lanes.at_most(lanes.at_least(away_from_zero(lanes, x), SINGLE.lowest), _ROUNDED_TO_ONE)
     word = lanes.multiply_add(x, LOG2_E, _ROUNDING)
-    r = _less_multiple_of_ln2(lanes, x, lanes.sub(word, _ROUNDING))
+    r = less_multiple_of_ln2(lanes, x, lanes.sub(word, _ROUNDING))
     fraction = horner(lanes, r, (1.0, 1.0, *SINGLE.q))
     power = lanes.integer_op("shl", lanes.bits(word), lanes.fraction)
     is_subnormal = lanes.compare("olt", x, _SUBNORMAL_BELOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, cast
@@ -37,6 +38,7 @@ PRECISE: Final[dict[str, Callable[[Any], Any]]] = {
     "exp2": lambda x: mpmath.power(2, x),
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "tanh": mpmath.tanh,
+    "erfc": mpmath.erfc,
     "log": mpmath.log,
     "log2": lambda x: mpmath.log(x, 2),
     "log10": mpmath.log10,
@@ -122,6 +124,7 @@ _IN_DOUBLES: Final[dict[str, Callable[[Array], Array]]] = {
     "exp2": np.exp2,
     "sigmoid": _sigmoid,
     "tanh": np.tanh,
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,
@@ -142,6 +145,8 @@ RANGES: Final = {
     (DOUBLE, "sigmoid"): (-745.1, 40.0),
     (FLOAT, "tanh"): (-10.0, 10.0),
     (DOUBLE, "tanh"): (-20.0, 20.0),
+    (FLOAT, "erfc"): (-4.0, 10.05),
+    (DOUBLE, "erfc"): (-6.0, 27.22),
 }
 
 
