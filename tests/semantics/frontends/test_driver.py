@@ -210,6 +210,16 @@ def test_a_signal_in_the_last_step_removes_the_dependency_file(folder: Path) -> 
     assert not list(folder.glob("out*"))
 
 
+def test_an_error_removes_the_dependency_files(folder: Path) -> None:
+    """Those of all sources: no output is written."""
+    (folder / "wrong.c").write_text(f"{KERNEL}\nint wrong = ;\n", encoding="utf-8")
+    words = ["tlx-cc", "-O2", "-MD", "-c", "gemm.c", "wrong.c"]
+    done = subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "wrong.c" in done.stderr
+    assert not [*folder.glob("*.o"), *folder.glob("*.d")]
+
+
 def test_a_cmake_project(tmp_path: Path) -> None:
     for tool in ("cmake", "ninja", "ctest"):
         require(tool)

@@ -84,11 +84,14 @@ def _run(name: str, words: list[str], own: list[str], *, cxx: bool) -> int:
         clang.become([*include, *words])
     from tempfile import TemporaryDirectory
 
-    with (
-        TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as folder,
-        _dependency_options() as dependencies,
-    ):
-        return _compile(name, clang, words, arguments, sources, include, settings, own, folder, dependencies)
+    try:
+        with (
+            TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as folder,
+            _dependency_options() as dependencies,
+        ):
+            return _compile(name, clang, words, arguments, sources, include, settings, own, folder, dependencies)
+    except _SourceError as error:
+        return error.status
 
 
 def _settings(own: list[str], name: str) -> Settings | None:
@@ -134,9 +137,9 @@ def _compile(
             continue
         settings = settings or _settings(own, name)
         assert settings is not None
-        status, module, said = _lowered(name, source, settings, f"{folder}{os.sep}{number}", dependencies)
-        if status:
-            return status
+        names = [] if source.argument.language == "ir" else source.name_options()
+        dependencies += names
+        module, said = _lowered(name, source, settings, f"{folder}{os.sep}{number}", names)
         if module:
             lowered[id(argument)] = module
             remarks += said
@@ -158,25 +161,29 @@ def _compile(
     return exit_status(status)
 
 
+class _SourceError(Exception):
+    """A source cannot be compiled; the reason has been printed."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
 def _lowered(
-    name: str, source: SourceFile, settings: Settings, folder: str, dependencies: list[str]
-) -> tuple[int, str, list[Message]]:
-    """Exit status, the file of the lowered module of a source, and remarks; no file without tensor operations."""
-    names = [] if source.argument.language == "ir" else source.name_options()
-    dependencies += names
-    done = False
-    try:
-        result = _lowered_with_names(name, source, settings, folder, names)
-        done = not result[0]
-    finally:
-        if not done:
-            _remove_dependencies(names)
-    return result
-
-
-def _lowered_with_names(
     name: str, source: SourceFile, settings: Settings, folder: str, names: Sequence[str]
-) -> tuple[int, str, list[Message]]:
+) -> tuple[str, list[Message]]:
+    """The file of the lowered module of a source, and remarks; no file without tensor operations.
+
+    Args:
+        name: The driver's name.
+        source: The source.
+        settings: The driver's own options.
+        folder: A folder to make, for files of the source.
+        names: Options that name the source's dependency file.
+
+    Raises:
+        _SourceError: It cannot be compiled.
+    """
     from pathlib import Path
 
     from tlx.cli.driver.lowering import lower_source, write_remarks
@@ -189,7 +196,7 @@ def _lowered_with_names(
         status, said = source.compile(str(raw), names)
         if status:
             _say(said)
-            return exit_status(status), "", []
+            raise _SourceError(exit_status(status))
         module = raw.read_text(**_TEXT)
 
     def locate() -> str:
@@ -201,14 +208,14 @@ def _lowered_with_names(
     is_native = any(word in _NATIVE for word in words_of(source.arguments))
     outcome = lower_source(module, source.argument.value, name, settings, is_native=is_native, locate=locate)
     if outcome.text is None and not outcome.failed:
-        return 0, "", []  # clang compiles it again, and says the same
+        return "", []  # clang compiles it again, and says the same
     _say(said + "".join(f"{message.render()}\n" for message in outcome.messages).encode())
     if outcome.failed:
-        return 1, "", []
+        raise _SourceError(1)
     if settings.save_remarks:
         write_remarks(source.remarks_file(), outcome.remarks)
     lowered.write_text(outcome.text or "", **_TEXT)
-    return 0, str(lowered), outcome.remarks
+    return str(lowered), outcome.remarks
 
 
 def _say(text: bytes) -> None:
@@ -219,24 +226,22 @@ def _say(text: bytes) -> None:
 
 @contextmanager
 def _dependency_options() -> Generator[list[str]]:
-    """A list for options that name dependency files: a signal removes the files, as the output is never written."""
+    """A list for options that name dependency files.
+
+    An error in a source, or a signal, removes the files, as clang does: the outputs are never written.
+    """
     options: list[str] = []
     try:
         yield options
-    except SignalledError:
-        _remove_dependencies(options)
+    except BaseException:
+        from contextlib import suppress
+        from itertools import pairwise
+
+        for word, value in pairwise(options):
+            if word == "-MF" and value != "-":
+                with suppress(OSError):
+                    os.unlink(value)  # noqa: PTH108
         raise
-
-
-def _remove_dependencies(options: Sequence[str]) -> None:
-    """Remove the dependency files of sources that failed, as clang does."""
-    from contextlib import suppress
-    from itertools import pairwise
-
-    for word, value in pairwise(options):
-        if word == "-MF" and value != "-":
-            with suppress(OSError):
-                os.unlink(value)  # noqa: PTH108
 
 
 def _write_entries(arguments: list[CommandArgument], lowered: dict[int, str], database: str) -> None:

@@ -86,7 +86,7 @@ class FragmentSums(StagedSums):
             line, chunk = b.add(line, k), b.add(b.add(chunk, place // operand.per_chunk), moved)
         else:
             line, chunk = b.add(line, b.add(origin, place)), b.add(chunk, k // operand.per_chunk)
-        at = self.place(operand, line, chunk)
+        at = operand.chunk_offset(self.kernel, line, chunk)
         address = b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))
         return self.operations.load_fragments(b, address, transposed=operand.k_lines)
 
@@ -120,5 +120,5 @@ class FragmentSums(StagedSums):
         """The address of an element of a line."""
         b = self.b
         chunk, rest = self.kernel.divided(element, operand.per_chunk)
-        at = b.add(self.place(operand, line, chunk), b.mul(rest, bytes_of(operand.view.element)))
+        at = b.add(operand.chunk_offset(self.kernel, line, chunk), b.mul(rest, bytes_of(operand.view.element)))
         return b.gep(I8, self.shared, as_index(b, b.add(b.add(stage, operand.offset), at)))

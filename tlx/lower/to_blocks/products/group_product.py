@@ -67,7 +67,7 @@ class GroupSums(StagedSums):
     def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
         """Start the products of a stage."""
         product, b = self.product, self.b
-        down = self.lhs.box_bytes if self.lhs.k_lines else product.rows * self.lhs.box_chunks * 16
+        down = self.lhs.box_bytes if self.lhs.k_lines else product.rows * self.lhs.box_chunks * CHUNK_BYTES
         rhs = self._steps(self.rhs, b.add(stage, self.rhs.offset))
         lhs = self._steps(self.lhs, b.add(b.add(stage, self.lhs.offset), b.mul(self.group, down)))
         return product.operations.multiply(b, product, acc, lhs, rhs, self.shape.columns)
@@ -315,8 +315,8 @@ class MappedGroupSums(GroupSums):
 
 def _step(operand: StagedOperand) -> int:
     """Bytes from one position of K to the next in a box."""
-    return operand.box_chunks * 16 if operand.k_lines else 16 // operand.per_chunk
+    return operand.box_chunks * CHUNK_BYTES if operand.k_lines else CHUNK_BYTES // operand.per_chunk
 
 
 def _part(operand: StagedOperand, address: Value, offset: int) -> SharedOperand:
-    return SharedOperand(address, offset, operand.k_lines, operand.box_bytes, operand.box_chunks * 16)
+    return SharedOperand(address, offset, operand.k_lines, operand.box_bytes, operand.box_chunks * CHUNK_BYTES)

@@ -26,7 +26,8 @@ from tlx.ir.types import I8, I32, bytes_of
 from tlx.ir.values import Value, const_int, const_vector, zero
 from tlx.lower.to_blocks.kernel import GridKernel, all_of, as_index
 from tlx.lower.to_blocks.products.epilogue import ResultPart, RowSegment, ThreadSums, WarpMemory
-from tlx.lower.to_blocks.products.k_positions import KPosition, TileSums, terms_of
+from tlx.lower.to_blocks.products.implicit_gemm import MergedProduct
+from tlx.lower.to_blocks.products.k_positions import KPosition, KPositions, TileSums, terms_of
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.target.grid_unit import CHUNK_BYTES, LINE_BYTES, BlockShape
 
@@ -97,105 +98,45 @@ class StagedOperand:
         """Bytes of the tile."""
         return self.lines * self.length * bytes_of(self.view.element)
 
+    def chunk_offset(self, kernel: GridKernel, line: Value, chunk: Value) -> Value:
+        """Bytes from the start of the tile to a chunk of a line; all are i32."""
+        b, width = kernel.b, self.box_chunks
+        box, within = kernel.divided(chunk, width) if self.chunks > width else (const_int(I32, 0), chunk)
+        shift = (_LINE_CHUNKS // width).bit_length() - 1
+        swizzle = b.binary("and", b.binary("lshr", line, const_int(I32, shift)), const_int(I32, width - 1))
+        if self.per_chunk == _PAIR and not self.k_lines:  # four threads read adjacent chunks of a line
+            odd = b.binary("and", swizzle, const_int(I32, 1))
+            swizzle = b.add(b.mul(odd, width // 2), b.binary("lshr", swizzle, const_int(I32, 1)))
+        at = b.add(b.mul(line, width * CHUNK_BYTES), b.mul(b.binary("xor", within, swizzle), CHUNK_BYTES))
+        return b.add(b.mul(box, self.box_bytes), at)
 
-class StagedSums(ABC):
-    """Emits the sums of a tile; see the module's description.
 
-    Args:
-        kernel: The kernel.
-        tile: What it computes.
+@dataclass(frozen=True, slots=True)
+class StageCopies:
+    """Emits the copies of both operands to stages.
 
     Attributes:
-        ahead: Stages that are copied ahead: all, if shared memory has room for them.
+        kernel: The kernel.
+        merged: The product.
+        positions: The positions along K.
+        depth: Positions of a stage.
+        shared: The block's shared memory.
+        operands: A and B.
+        threads: Threads that copy.
     """
 
-    rows: int
-    """Rows of the sums that a warp holds together, in two halves."""
-    columns: int = 8
-    """Columns of such sums."""
-    busy_stages: int
-    """Stages that may still be read while the next one is copied."""
-    transposable: tuple[int, ...] = (2,)
-    """Bytes of elements whose lines in shared memory may follow each other along K."""
+    kernel: GridKernel
+    merged: MergedProduct
+    positions: KPositions
+    depth: int
+    shared: Value
+    operands: tuple[StagedOperand, StagedOperand]
+    threads: int
 
-    def __init__(self, kernel: GridKernel, tile: TileSums) -> None:
-        self.kernel, self.merged, self.shape, self.shared = kernel, tile.merged, tile.shape, tile.shared
-        self.accumulator, self.positions, gemm, shape = tile.accumulator, tile.positions, tile.merged.gemm, tile.shape
-        self.b, self.operations, pointers = kernel.b, kernel.grid.operations, kernel.pointers
-        free = bytes_of(gemm.a.element) in self.transposable
-        a, b = pointers[1:3]
-        self.lhs = StagedOperand.of(gemm.a, a, shape, 0, is_lhs=True, may_follow_k=free)
-        self.rhs = StagedOperand.of(gemm.b, b, shape, self.lhs.size, is_lhs=False, may_follow_k=free)
-        self.stage_bytes = self.lhs.size + self.rhs.size
-        self.threads, count = shape.warps * kernel.grid.warp_threads, tile.positions.stages
-        self.ahead = count if count <= shape.stages else shape.stages - self.busy_stages
-        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
-        down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
-        self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
-
-    @abstractmethod
-    def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
-        """The sums with the products of a stage, at an offset (i32) in shared memory, added."""
-
-    def before_barrier(self) -> None:
-        """Emit what a thread does after its copies have arrived; by default nothing."""
-        return
-
-    def after_copies(self) -> None:
-        """Emit what a thread does after it has started the copies of a stage; by default nothing."""
-        return
-
-    def finished(self, acc: list[Value]) -> list[Value]:
-        """The sums, when all products are added."""
-        return acc
-
-    def emit(self, row: Value, column: Value) -> ThreadSums:
-        """Compute the tile whose first row and column in C are given, i32."""
-        b, shape, ahead = self.b, self.shape, self.ahead
-        assert ahead > 0, (
-            f"{shape.stages} stages are too few: the next one is copied while {self.busy_stages} may be read"
-        )
-        count = self.positions.stages
-        for number in range(ahead):
-            self._copy_stage(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
-            self.operations.commit(b)
-        per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp_threads
-        offsets = [const_int(I32, 0), const_int(I32, ahead * self.stage_bytes)]
-        with b.loop(0, count, carry=[*offsets, *[zero(self.accumulator)] * per_warp], name="stage") as loop:
-            at, free, *acc = loop.carried
-            self.operations.wait(b, ahead - 1)
-            self.before_barrier()
-            self.operations.barrier(b)
-            acc = self.multiplied(acc, at)
-            if count > ahead:
-                following = b.add(b.cast("trunc", loop.index, I32), ahead)
-                with b.if_block(b.icmp("ult", following, count), "copy"):
-                    self._copy_stage(following, free, row, column)
-            self.operations.commit(b)
-            self.after_copies()
-            loop.next(self._next(at), self._next(free), *acc)
-        part = ResultPart.of(self.merged.gemm.c.element, self.rows, shape.warp_columns)
-
-        def complete() -> list[Value]:
-            acc = self.finished(loop.results[2:])
-            self.operations.wait(b, 0)
-            self.operations.barrier(b)
-            return acc
-
-        return self.thread_sums(complete, (row, column), self.memory_of_warp(part, 0))
-
-    def _next(self, offset: Value) -> Value:
-        """The offset of the stage after one."""
-        b = self.b
-        following = b.add(offset, self.stage_bytes)
-        return b.select(b.icmp("eq", following, self.stage_bytes * self.shape.stages), const_int(I32, 0), following)
-
-    # Copies ----------------------------------------------------------------------------------------------------
-
-    def _copy_stage(self, number: Value, offset: Value, row: Value, column: Value) -> None:
+    def start(self, number: Value, offset: Value, row: Value, column: Value) -> None:
         """Start the copies of a stage (i32) to an offset in shared memory (i32)."""
-        first = self.positions.first(number, self.shape.depth)
-        for operand, origin in ((self.lhs, row), (self.rhs, column)):
+        first = self.positions.first(number, self.depth)
+        for operand, origin in zip(self.operands, (row, column), strict=True):
             self._copy(operand, offset, first, origin)
 
     def _copy(self, operand: StagedOperand, offset: Value, first: KPosition, origin: Value) -> None:
@@ -207,7 +148,7 @@ class StagedSums(ABC):
             first: The first position of the stage.
             origin: First row of A, or column of B.
         """
-        b, kernel = self.b, self.kernel
+        b, kernel = self.kernel.b, self.kernel
         base = b.gep(I8, self.shared, as_index(b, b.add(offset, operand.offset)))
         asynchronous = self._is_aligned(operand)
 
@@ -216,7 +157,7 @@ class StagedSums(ABC):
                 place, line = kernel.divided(number, operand.lines)
             else:
                 line, place = kernel.divided(number, operand.chunks)
-            to = b.gep(I8, base, as_index(b, self.place(operand, line, place)))
+            to = b.gep(I8, base, as_index(b, operand.chunk_offset(kernel, line, place)))
             element = b.mul(place, operand.per_chunk)
             along, across = (line, element) if operand.k_lines else (element, line)
             if asynchronous:
@@ -250,7 +191,7 @@ class StagedSums(ABC):
 
     def _source(self, operand: StagedOperand, at: KPosition, across: Value) -> Value:
         """The address of an element."""
-        b, view, merged = self.b, operand.view, self.merged
+        b, view, merged = self.kernel.b, operand.view, self.merged
         base = operand.pointer
         if merged.by_rows == operand.is_lhs:
             iteration, row, column = merged.position_of(self.kernel, across, across)
@@ -263,7 +204,7 @@ class StagedSums(ABC):
 
     def _copy_chunk(self, operand: StagedOperand, destination: Value, at: KPosition, across: Value) -> None:
         """Start to copy a chunk, from its first element on; what is outside of the matrix becomes zero."""
-        b, extent = self.b, self._extent_across_k(operand)
+        b, extent = self.kernel.b, self._extent_across_k(operand)
         along, count = (across, extent) if operand.k_lines else (at.number, self.positions.count)
         line, lines = (at.number, self.positions.count) if operand.k_lines else (across, extent)
         source, valid = self._source(operand, at, across), None
@@ -275,14 +216,14 @@ class StagedSums(ABC):
             valid = b.select(inside, valid or const_int(I32, CHUNK_BYTES), const_int(I32, 0))
         if valid is not None:
             source = b.select(b.icmp("ne", valid, 0), source, operand.pointer)
-        self.operations.copy(b, destination, source, valid)
+        self.kernel.grid.operations.copy(b, destination, source, valid)
 
     def _element(self, operand: StagedOperand, at: KPosition, across: Value) -> Value:
         """An element; zero outside of the matrix."""
-        b, element = self.b, operand.view.element
+        b, element = self.kernel.b, operand.view.element
         size, source = bytes_of(element), self._source(operand, at, across)
         extent = operand.lines if not operand.k_lines else operand.length
-        checks = [b.icmp("ult", at.number, self.positions.count)] if self.positions.count % self.shape.depth else []
+        checks = [b.icmp("ult", at.number, self.positions.count)] if self.positions.count % self.depth else []
         count = self._extent_across_k(operand)
         checks += [b.icmp("ult", across, count)] if count % extent else []
         inside = all_of(b, checks)
@@ -291,19 +232,102 @@ class StagedSums(ABC):
         loaded = b.load(element, b.select(inside, source, operand.pointer), size)
         return b.select(inside, loaded, zero(element))
 
-    def place(self, operand: StagedOperand, line: Value, chunk: Value) -> Value:
-        """Bytes from the start of an operand's tile to a chunk of a line; all are i32."""
-        b, width = self.b, operand.box_chunks
-        box, within = self.kernel.divided(chunk, width) if operand.chunks > width else (const_int(I32, 0), chunk)
-        shift = (_LINE_CHUNKS // width).bit_length() - 1
-        swizzle = b.binary("and", b.binary("lshr", line, const_int(I32, shift)), const_int(I32, width - 1))
-        if operand.per_chunk == _PAIR and not operand.k_lines:  # four threads read adjacent chunks of a line
-            odd = b.binary("and", swizzle, const_int(I32, 1))
-            swizzle = b.add(b.mul(odd, width // 2), b.binary("lshr", swizzle, const_int(I32, 1)))
-        at = b.add(b.mul(line, width * CHUNK_BYTES), b.mul(b.binary("xor", within, swizzle), CHUNK_BYTES))
-        return b.add(b.mul(box, operand.box_bytes), at)
 
-    # Sums ------------------------------------------------------------------------------------------------------
+class StagedSums(ABC):
+    """Emits the sums of a tile; see the module's description.
+
+    Args:
+        kernel: The kernel.
+        tile: What it computes.
+
+    Attributes:
+        ahead: Stages that are copied ahead: all, if shared memory has room for them.
+    """
+
+    rows: int
+    """Rows of the sums that a warp holds together, in two halves."""
+    columns: int = 8
+    """Columns of such sums."""
+    busy_stages: int
+    """Stages that may still be read while the next one is copied."""
+    transposable: tuple[int, ...] = (2,)
+    """Bytes of elements whose lines in shared memory may follow each other along K."""
+
+    def __init__(self, kernel: GridKernel, tile: TileSums) -> None:
+        merged, shape = tile.merged, tile.shape
+        self.kernel, self.merged, self.shape, self.shared = kernel, merged, shape, tile.shared
+        self.accumulator, self.positions = tile.accumulator, tile.positions
+        self.b, self.operations = kernel.b, kernel.grid.operations
+        a, b = merged.gemm.a, merged.gemm.b
+        free = bytes_of(a.element) in self.transposable
+        self.lhs = StagedOperand.of(a, kernel.pointers[1], shape, 0, is_lhs=True, may_follow_k=free)
+        self.rhs = StagedOperand.of(b, kernel.pointers[2], shape, self.lhs.size, is_lhs=False, may_follow_k=free)
+        self.stage_bytes = self.lhs.size + self.rhs.size
+        self.threads = shape.warps * kernel.grid.warp_threads
+        operands = self.lhs, self.rhs
+        self._copies = StageCopies(kernel, merged, tile.positions, shape.depth, tile.shared, operands, self.threads)
+        count = tile.positions.stages
+        self.ahead = count if count <= shape.stages else shape.stages - self.busy_stages
+        warp, self.lane = kernel.divided(kernel.thread, kernel.grid.warp_threads)
+        down, across = kernel.divided(warp, shape.columns // shape.warp_columns)
+        self.warp_row, self.warp_column = self.b.mul(down, shape.warp_rows), self.b.mul(across, shape.warp_columns)
+
+    @abstractmethod
+    def multiplied(self, acc: list[Value], stage: Value) -> list[Value]:
+        """The sums with the products of a stage, at an offset (i32) in shared memory, added."""
+
+    def before_barrier(self) -> None:
+        """Emit what a thread does after its copies have arrived; by default nothing."""
+        return
+
+    def after_copies(self) -> None:
+        """Emit what a thread does after it has started the copies of a stage; by default nothing."""
+        return
+
+    def finished(self, acc: list[Value]) -> list[Value]:
+        """The sums, when all products are added."""
+        return acc
+
+    def emit(self, row: Value, column: Value) -> ThreadSums:
+        """Compute the tile whose first row and column in C are given, i32."""
+        b, shape, ahead = self.b, self.shape, self.ahead
+        assert ahead > 0, (
+            f"{shape.stages} stages are too few: the next one is copied while {self.busy_stages} may be read"
+        )
+        count = self.positions.stages
+        for number in range(ahead):
+            self._copies.start(const_int(I32, number), const_int(I32, number * self.stage_bytes), row, column)
+            self.operations.commit(b)
+        per_warp = shape.warp_rows * shape.warp_columns // self.kernel.grid.warp_threads
+        offsets = [const_int(I32, 0), const_int(I32, ahead * self.stage_bytes)]
+        with b.loop(0, count, carry=[*offsets, *[zero(self.accumulator)] * per_warp], name="stage") as loop:
+            at, free, *acc = loop.carried
+            self.operations.wait(b, ahead - 1)
+            self.before_barrier()
+            self.operations.barrier(b)
+            acc = self.multiplied(acc, at)
+            if count > ahead:
+                following = b.add(b.cast("trunc", loop.index, I32), ahead)
+                with b.if_block(b.icmp("ult", following, count), "copy"):
+                    self._copies.start(following, free, row, column)
+            self.operations.commit(b)
+            self.after_copies()
+            loop.next(self._next(at), self._next(free), *acc)
+        part = ResultPart.of(self.merged.gemm.c.element, self.rows, shape.warp_columns)
+
+        def complete() -> list[Value]:
+            acc = self.finished(loop.results[2:])
+            self.operations.wait(b, 0)
+            self.operations.barrier(b)
+            return acc
+
+        return self.thread_sums(complete, (row, column), self.memory_of_warp(part, 0))
+
+    def _next(self, offset: Value) -> Value:
+        """The offset of the stage after one."""
+        b = self.b
+        following = b.add(offset, self.stage_bytes)
+        return b.select(b.icmp("eq", following, self.stage_bytes * self.shape.stages), const_int(I32, 0), following)
 
     def thread_sums(
         self, complete: Callable[[], Sequence[Value]], origin: tuple[Value, Value], memory: WarpMemory
