@@ -16,6 +16,7 @@ import tlx
 from tlx.api.validation import validate
 from tlx.evaluate import Machine
 from tlx.evaluate.memory import MemoryRegion
+from tlx.graph import Graph
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options, Workspace
 from tlx.lower.pipeline import lower_text
@@ -232,6 +233,16 @@ end:
 def test_meaning_of_branches(workspace: Workspace) -> None:
     assert validate(BRANCHES, "avx2", options=Options(workspace=workspace, stop_after="to-tiles"), runs=4) == []
     assert bytes_of_temporaries(BRANCHES, "avx2") < 3.2 * 4 * 72 * 72
+
+
+@pytest.mark.parametrize("threads", ["none", "openmp"])
+def test_iterations_that_threads_share_have_scratch_memory_of_their_own(threads: Any) -> None:
+    """One after the other, they use the caller's."""
+    g = Graph("f")
+    g.output(g.matmul(g.parameter("x", (16, 128, 512), "bfloat16"), g.parameter("w", (16, 512, 512), "bfloat16")))
+    options = Options(threads=threads, thread_cycles=0, workspace="argument", stop_after="to-tiles")
+    text = lower_text(g.text(), target="amx", options=options)
+    assert ("nonnull %scratch" in text) == (threads == "none")
 
 
 def test_the_size_of_the_workspace_is_exported() -> None:

@@ -238,3 +238,62 @@ def test_borders_between_convolutions_have_no_buffers(target: str) -> None:
         y = z if stride == 2 else y + z
     g.output(y)
     assert "pad" not in _buffers(g, target)
+
+
+_REPLACED: Final = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+entry:
+  %xv = load <4096 x float>, ptr %x
+  %a = fmul <4096 x float> %xv, %xv
+  %at = call token @llvm.tensor.typeinfo(<4096 x float> %a, <1 x i32> <i32 4096>, DENSE)
+  %bt = call token @llvm.tensor.typeinfo(<4096 x float> %xv, <1 x i32> <i32 4096>, DENSE)
+  %first = call <8192 x float> @llvm.tensor.concat(token %at, token %bt, i32 0)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %v = phi <8192 x float> [ %first, %entry ], [ %w, %loop ]
+  %w = insertelement <8192 x float> %v, float 7.0, i64 %i
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 4
+  br i1 %more, label %loop, label %exit
+exit:
+  store <8192 x float> %w, ptr %y
+  ret void
+}
+""".replace("DENSE", "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer")
+
+
+def test_a_concatenation_whose_buffer_a_loop_shares_is_copied_once() -> None:
+    """Each operand is copied to the buffer of the loop's vector, and that to the result."""
+    assert validate(_REPLACED, "avx512", runs=1) == []
+    lowered = str(lower(parse(_REPLACED), "avx512", options=Options(stop_after="to-2d")))
+    copied = [int(size) for size in re.findall(r"@llvm\.memcpy[\w.]*\(ptr.*i64 (\d+)", lowered)]
+    assert sum(copied) == 2 * 4 * 8192
+
+
+_STACKED: Final = """
+define <16 x float> @f(ptr noalias %x, ptr noalias %y) {
+  %xv = load <8 x float>, ptr %x
+  %xt = call token @llvm.tensor.typeinfo(<8 x float> %xv, <2 x i32> <i32 2, i32 4>, DENSE)
+  %a = call <8 x float> @llvm.tensor.relu(token %xt)
+  %at = call token @llvm.tensor.typeinfo(<8 x float> %a, <2 x i32> <i32 2, i32 4>, DENSE)
+  %b = call <8 x float> @llvm.tensor.fabs(token %xt)
+  %bt = call token @llvm.tensor.typeinfo(<8 x float> %b, <2 x i32> <i32 2, i32 4>, DENSE)
+  %u = call <16 x float> @llvm.tensor.concat(token %at, token %bt, i32 1)
+  %ut = call token @llvm.tensor.typeinfo(<16 x float> %u, <2 x i32> <i32 2, i32 8>, DENSE)
+  %s = call <16 x float> @llvm.tensor.relu(token %ut)
+  store <16 x float> %s, ptr %y
+  ret <16 x float> %u
+}
+""".replace("DENSE", DENSE)
+
+
+@pytest.mark.parametrize("returned", ["<16 x float> %u", "<8 x float> %a"])
+def test_parts_and_wholes_that_are_needed_as_vectors(returned: str) -> None:
+    """Operands are written to the concatenation, which is loaded from its buffer; one that is needed itself is not."""
+    type_, name = returned.split("> ")
+    text = _STACKED.replace("ret <16 x float> %u", f"ret {returned}").replace("define <16 x float>", f"define {type_}>")
+    assert validate(text, "avx512", runs=1) == []
+    lowered = str(lower(parse(text), "avx512", options=Options(stop_after="to-2d")))
+    assert ("%a.buf" in lowered) == (name == "%a")
+    assert "%b.buf" not in lowered

@@ -18,6 +18,7 @@ from tlx.fuzz.campaign import check_on
 from tlx.fuzz.check import check_program
 from tlx.fuzz.generation.programs import RandomProgram
 from tlx.fuzz.worker import Request
+from tlx.graph import Graph
 from tlx.llvm import openmp
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
@@ -101,6 +102,15 @@ def test_same_bytes_for_every_number_of_threads(target: str, shape: tuple[int, i
         c = np.full((m, n), np.nan, np.float32)
         product(c, a, b)
         assert c.tobytes() == expected.tobytes(), threads
+
+
+@pytest.mark.parametrize(("batch", "size", "waits"), [(32, 96, False), (2, 400, True)])
+def test_threads_share_iterations_or_kernels(batch: int, size: int, *, waits: bool) -> None:
+    """Those that share many iterations never wait for each other between them; those that share kernels do."""
+    g = Graph("f")
+    g.output(g.matmul(g.parameter("x", (batch, size, size)), g.parameter("w", (batch, size, size))))
+    text = lower_text(g.text(), target="avx512", options=replace(THREADED, thread_cycles=0, stop_after="to-tiles"))
+    assert ("sched_yield" in text) == waits
 
 
 def test_the_library_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

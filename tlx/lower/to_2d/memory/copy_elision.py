@@ -9,11 +9,12 @@ Rewrite of two maps that are concatenated::
     %s = fadd %b, %z                                       the map, which reads %u.buf + 16
 
 The concatenation must be in the same block, and may see the result in other dimensions. Parts nest: `%u` may be a part
-of `%p`, whose buffer then holds all of them. Other readers read the part where it is, unless they need a flattened
-vector; of several places to move a result to, one is saved, and the others copy it. An operation whose result is
-permuted writes rows where neighbours stay neighbours; only a product writes elements that are apart. A convolution with
-windows of one element may be an exception: padding splits its products of whole planes into products of rows, which may
-take longer than a copy, by the estimated cycles. For the same reason, none reads a part among padding.
+of `%p`, whose buffer then holds all of them. Other readers read the part where it is; a result that one of them needs
+as a flattened vector is no part. Of several places to move a result to, one is saved, and the others copy it. An
+operation whose result is permuted writes rows where neighbours stay neighbours; only a product writes elements that are
+apart. A convolution with windows of one element may be an exception: padding splits its products of whole planes into
+products of rows, which may take longer than a copy, by the estimated cycles. For the same reason, none reads a part
+among padding.
 """
 
 from __future__ import annotations
@@ -82,8 +83,7 @@ def find_parts(operands: OperandViews, live: AbstractSet[str], sunk_stores: Sunk
 def _candidates(operands: OperandViews, op: TensorOp) -> list[Part]:
     """The places in other results of the same block that a result is moved to."""
     facts, result = operands.facts, op.result
-    name = str(op.instruction.result)
-    if result is None or result.is_padded or facts.vectors.needs_ssa(name):
+    if result is None or result.is_padded:
         return []
     block = facts.positions[id(op.instruction)][0]
     parts: list[Part] = []
@@ -113,8 +113,6 @@ def _is_mover(operands: OperandViews, whole: TensorOp) -> bool:
     """Whether an operation only moves its operands into a buffer of its own, next to each other."""
     facts, name = operands.facts, str(whole.instruction.result)
     if whole.result is None or whole.result.is_padded or whole.intrinsic.name not in _MOVERS or name in operands.views:
-        return False
-    if facts.vectors.needs_ssa(name):
         return False
     if any(use.instruction.opcode in _SHARING for use in facts.vectors.uses.get(name, ())):
         return False
