@@ -113,7 +113,7 @@ class Composites(Convolutions):
         return self._result(self.multiply(wide, ratio), value.dtype)
 
     def erfc(self, x: Operand) -> Value:
-        """`1 - erf(x)` of float, half and bfloat, with a small relative error everywhere; subnormal results may be 0.
+        """`1 - erf(x)` of float, half and bfloat, relatively exact also where it is small; if subnormal, it may be 0.
 
         Of float and half, `exp(-x^2)` times a polynomial in `1 / (|x| + 1.625)`, within 6.4 ulp of float with fused
         multiply-adds, else within 100; `exp` of the rounded square is corrected by what was rounded. Of bfloat, a power
