@@ -70,8 +70,8 @@ def jit(
             target=target,
             **settings,
         )
-    static = _Selection.of(function, static_argnums, static_argnames)
-    donated = _Selection.of(function, donate_argnums, donate_argnames)
+    static = _ArgumentSelection.of(function, static_argnums, static_argnames)
+    donated = _ArgumentSelection.of(function, donate_argnums, donate_argnames)
     return JitFunction(function, static, donated, target, settings)
 
 
@@ -93,7 +93,7 @@ class _JaxGraph:
 
     Attributes:
         graph: The graph.
-        inputs: For each parameter, the number of the leaf that it is, and JAX's type of it.
+        inputs: For each parameter, the number of its leaf among the arguments, and its type in JAX.
         outputs: JAX's types of the results.
         tree: The structure of the results.
     """
@@ -106,7 +106,7 @@ class _JaxGraph:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledSignature:
-    """A function that is compiled for one signature; attributes as those of `_JaxGraph`."""
+    """A function compiled for one signature; its attributes are those of `_JaxGraph`."""
 
     code: GraphFunction
     inputs: Sequence[tuple[int, Any]]
@@ -129,14 +129,14 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
-def _takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function may be passed an argument by a name."""
+def _has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function accepts an argument of a name."""
     return any(p.name == name or p.kind is p.VAR_KEYWORD for p in _parameters(function))
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
-    """Some arguments of a function, however a call passes them.
+class _ArgumentSelection:
+    """Some arguments of a function, whether a call passes them by position or by name.
 
     Attributes:
         numbers: Their positions; negative ones count from the last positional argument of a call.
@@ -149,8 +149,8 @@ class _Selection:
     @classmethod
     def of(
         cls, function: Callable[..., Any], numbers: int | Sequence[int] | None, names: str | Sequence[str] | None
-    ) -> _Selection:
-        """The arguments at positions or of names; as in `jax.jit`, what is None follows from the other."""
+    ) -> _ArgumentSelection:
+        """The arguments at positions or of names; as in `jax.jit`, each follows from the other if it is None."""
         positional = [p.name for p in _parameters(function) if p.kind <= p.POSITIONAL_OR_KEYWORD]
         given_numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers or ())
         given_names = (names,) if isinstance(names, str) else tuple(names or ())
@@ -162,7 +162,7 @@ class _Selection:
         return cls(given_numbers, given_names)
 
     def positions(self, count: int) -> set[int]:
-        """Which of the positional arguments of a call they are, if it has so many."""
+        """Their positions among the positional arguments of a call, as far as the call has them."""
         return {k + count if k < 0 else k for k in self.numbers}
 
 
@@ -172,8 +172,8 @@ class JitFunction:
     def __init__(
         self,
         function: Callable[..., Any],
-        static: _Selection,
-        donated: _Selection,
+        static: _ArgumentSelection,
+        donated: _ArgumentSelection,
         target: Target | str,
         settings: dict[str, Any],
     ) -> None:
@@ -182,7 +182,7 @@ class JitFunction:
         update_wrapper(self, function)
         self._traced = jax.jit(function, static_argnums=static.numbers, static_argnames=static.names)
         self._static = static
-        self._order = [name for name in CallOrder.__annotations__ if not _takes(function, name)]
+        self._order = [name for name in CallOrder.__annotations__ if not _has_parameter(function, name)]
         self._donated = donated
         self._target = target
         self._settings = settings
@@ -212,7 +212,7 @@ class JitFunction:
         except TypeError as error:
             raise UsageError(f"a static argument of {self._traced.__name__} is not a constant: {error}") from None
         if key not in self._compiled:
-            with self._compiling:  # other threads wait instead of compiling the same
+            with self._compiling:  # other threads wait instead of compiling the same function
                 if key not in self._compiled:
                     self._compiled[key] = self._compile(arguments, named)
         return self._compiled[key](leaves, order)
@@ -267,7 +267,7 @@ class JitFunction:
         translation = ProgramTranslation(program.functions, graph, RULES, REFUSED, has_weights=True)
         constants = len(program.constants)
         types = main.types[constants:]
-        places = _places(self._donated_leaves(arguments, named), program.inputs, types, main.results)
+        places = _donated_parameters(self._donated_leaves(arguments, named), program.inputs, types, main.results)
         values = [
             translation.constant(np.asarray(array).astype(type_.dtype, copy=False))
             for array, type_ in zip(program.constants, main.types, strict=False)
@@ -295,7 +295,7 @@ class _Program:
         functions: The functions of the artifact.
         constants: Those arrays.
         names: Names of the other parameters.
-        inputs: For each of them, the number of the leaf that it is, and JAX's type of it.
+        inputs: For each of them, the number of its leaf among the arguments, and its type in JAX.
         outputs: JAX's types of the results.
         tree: The structure of the results.
     """
@@ -351,13 +351,13 @@ def _is_large(constant: Any) -> bool:
     return isinstance(dtype, np.dtype) and constant.size * dtype.itemsize > LARGE
 
 
-def _places(
+def _donated_parameters(
     donated: AbstractSet[int],
     inputs: Sequence[tuple[int, Any]],
     types: Sequence[ValueType],
     results: Sequence[ValueType],
 ) -> dict[int, int]:
-    """For each result that takes the memory of a donated parameter, the number of that parameter."""
+    """For each result that takes the memory of a donated parameter, the number of the parameter."""
     free = [k for k, (leaf, _) in enumerate(inputs) if leaf in donated and types[k].count]
     places: dict[int, int] = {}
     for number, type_ in enumerate(results):
@@ -369,14 +369,14 @@ def _places(
 
 
 def _abstract(leaf: Any) -> Any:
-    """An array of a device that JAX does not know as its shape and type; other leaves as they are."""
+    """The shape and type of an array on a device that JAX does not know; other leaves as they are."""
     if isinstance(leaf, _jax().Array) or not is_on_device(leaf):
         return leaf
     return _jax().ShapeDtypeStruct(tuple(leaf.shape), np.dtype(str(leaf.dtype).removeprefix("torch.")))
 
 
 def _leaf_key(leaf: Any) -> Hashable:
-    """What a program depends on of an argument."""
+    """The properties of an argument that determine the program."""
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
         return tuple(leaf.shape), leaf.dtype, getattr(leaf, "weak_type", False)
     return cast("Hashable", type(leaf))

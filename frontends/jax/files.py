@@ -3,7 +3,7 @@
     python -m tlx.frontends.jax.files NAME < model.mlirbc      writes a report
 
 MLIR's reader may crash, or never end, on a damaged file. So a file is read in a process of its own, which writes a line
-when it has read the program, and then the IR or an error, as JSON.
+when it has read the program, and then the IR or an error as JSON.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _main(name: str, input_: BinaryIO, output: BinaryIO) -> None:
 
 
 def _limit(kind: int, value: int) -> tuple[int, int]:
-    """Lower a limit of this process, if it is not lower already; returns what it was."""
+    """Lower a resource limit of this process unless it is lower already; returns the old limit."""
     before = resource.getrlimit(kind)
     tighter = [limit for limit in (value, *before) if limit != resource.RLIM_INFINITY]
     resource.setrlimit(kind, (min(tighter), before[1]))

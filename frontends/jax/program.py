@@ -1,4 +1,4 @@
-"""StableHLO programs as plain data: what `reader` makes of an MLIR module, and what the translation reads.
+"""StableHLO programs as plain data, from the reader of MLIR modules to the translation.
 
     func.func private @relu(%arg0: tensor<2xf32>) -> tensor<2xf32> {
       %cst = stablehlo.constant dense<0.0> : tensor<f32>

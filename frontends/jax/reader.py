@@ -1,6 +1,6 @@
-"""Reads StableHLO, a portable artifact or MLIR text, with the MLIR bindings that jaxlib ships.
+"""Reader of StableHLO, as a portable artifact or MLIR text, by the MLIR bindings that jaxlib ships.
 
-MLIR's reader is not safe for damaged files: it may end its process. `tlx.frontends.jax.files` therefore calls it in a
+MLIR's reader is not safe for damaged files: it may crash its process. `tlx.frontends.jax.files` therefore calls it in a
 process of its own; `tlx.jax.jit` passes what JAX has just written.
 """
 

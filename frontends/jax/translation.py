@@ -1,7 +1,7 @@
-"""Translates a StableHLO program to a graph of tensors, operation by operation.
+"""Translation of a StableHLO program to a graph of tensors, operation by operation.
 
 The rules are in `operations`: one function for each operation of StableHLO. This module applies them, follows calls of
-functions, and gives every error the place of the operation in the user's Python program.
+functions, and locates every error at the operation in the user's Python program.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TranslationRule:
 
 @dataclass(frozen=True, slots=True)
 class OperationContext:
-    """What a rule reads.
+    """The operation that a rule translates, with its context.
 
     Attributes:
         translation: The program's translation.
@@ -106,7 +106,7 @@ class OperationContext:
 
 
 class ProgramTranslation:
-    """A program while it is translated.
+    """The translation of a program.
 
     Attributes:
         graph: The graph that it becomes.
@@ -127,7 +127,7 @@ class ProgramTranslation:
             program: The program.
             graph: The graph to write to.
             rules: How operations are translated, by name.
-            refused: Why other operations are not.
+            refused: Reasons why other operations are not supported, by name.
             has_weights: Whether large constants may become weights of the graph, which its caller passes.
         """
         self.graph = graph
@@ -205,7 +205,7 @@ class ProgramTranslation:
         Args:
             region: The region.
             arguments: Its parameters.
-            visible: The values that are visible where it stands.
+            visible: The values that are visible at the region.
             needed: Which of its values are needed; all by default.
         """
         values: dict[int, Value | None] = {**visible, **dict(zip(region.parameters, arguments, strict=True))}
@@ -213,15 +213,15 @@ class ProgramTranslation:
         wanted = {v for v, is_needed in zip(region.returned, flags, strict=True) if is_needed}
         operations = live_operations(region, wanted)
         used = used_values(operations) | wanted
-        self._note_users(operations, wanted)
+        self._record_users(operations, wanted)
         for operation in operations:
             results = self._translated(operation, values, [v in used for v in operation.results])
             values.update(zip(operation.results, results, strict=True))
             self._definitions.update(dict.fromkeys(operation.results, operation))
         return [values[v] if v in wanted else None for v in region.returned]
 
-    def _note_users(self, operations: Sequence[StablehloOperation], wanted: AbstractSet[int]) -> None:
-        """Note which operations of a region use its values; None stands for the region's end."""
+    def _record_users(self, operations: Sequence[StablehloOperation], wanted: AbstractSet[int]) -> None:
+        """Record which operations of a region use its values; None stands for the region's end."""
         users: dict[int, list[StablehloOperation | None]] = {v: [None] for v in wanted}
         for operation in operations:
             for v in used_values([operation]):
@@ -237,7 +237,7 @@ class ProgramTranslation:
         return [value for value in self.inline(region, arguments, visible) if value is not None]
 
     def refuse(self, operation: StablehloOperation, message: str) -> NoReturn:
-        """Raise an error at an operation; if its place is not known, at one that uses it, or the call that it is in."""
+        """Raise an error at an operation or, if its location is unknown, at a user or the enclosing call."""
         users = [user for v in operation.results for user in self.users(v) if user is not None]
         locations = [o.location for o in (operation, *users, *reversed(self._calls))]
         spans = (location.span(self._sources) for location in locations)
@@ -269,7 +269,7 @@ class ProgramTranslation:
 
     @contextmanager
     def _errors_at(self, operation: StablehloOperation) -> Generator[None]:
-        """Gives errors of the graph the place of an operation."""
+        """Locates errors of the graph at an operation."""
         try:
             yield
         except TranslationError:

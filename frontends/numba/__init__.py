@@ -100,8 +100,8 @@ def compile(  # noqa: A001 (as tlx.compile)
         **settings: Fields of `tlx.lower.options.Options`.
 
     Raises:
-        TlxError: Numba is not installed, the file cannot be read, the module is wrong, or the function takes or returns
-            what Numba has no counterpart of.
+        TlxError: Numba is not installed, the file cannot be read, the module is invalid, or the function takes or
+            returns a type that Numba has no counterpart for.
     """
     _require_numba()
     from tlx.frontends.numba.linking import numba_target

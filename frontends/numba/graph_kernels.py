@@ -67,9 +67,9 @@ class GraphKernel(NumbaKernel):
     def _takes_out(self) -> bool:
         return True
 
-    def key(self, which: Any) -> str | None:
+    def key(self, variant: Any) -> str | None:
         """The key of the program of a signature and memory orders."""
-        index, orders = which
+        index, orders = variant
         if index >= len(self._signatures) or len(orders) != len(self.parameters):
             return None
         return self._program(index, orders).program.key
@@ -173,7 +173,7 @@ class GraphKernel(NumbaKernel):
         return [(name, _tuple(type_.shape)) for name, type_, array in arguments if array]
 
     def _shape_error(self, fitting: Sequence[int], is_array: Sequence[bool]) -> str:
-        """The line that raises an error where no signature has the shapes of the arguments."""
+        """The line that raises an error if no signature has the shapes of the arguments."""
         arrays = [name for name, array in zip(self.parameters, is_array, strict=True) if array]
         shapes = (self._shapes(index, is_array) for index in fitting)
         expected = " or ".join(", ".join(f"{name} of shape {shape}" for name, shape in wanted) for wanted in shapes)

@@ -1,4 +1,4 @@
-"""Kernels: the objects that names in Numba's code refer to, which check arguments and call programs.
+"""Kernels: the objects that Numba's code calls by name; they check arguments and call programs.
 
 For the argument types of a call, a kernel makes a function in nopython mode, which Numba compiles into the caller:
 
@@ -41,7 +41,7 @@ class ShapeError(TlxError, ValueError):
 
 
 class NumbaKernel(ABC):
-    """A function that Numba's code calls in nopython mode; Python can call it, too.
+    """A function for Numba's nopython mode, which Python can call as well.
 
     Attributes:
         name: Its name in messages.
@@ -175,7 +175,7 @@ class NumbaKernel(ABC):
         """
 
     @abstractmethod
-    def key(self, which: Any) -> str | None:
+    def key(self, variant: Any) -> str | None:
         """The key of one of the programs; None if there is no such program."""
 
 
@@ -199,7 +199,7 @@ def unpicklable(name: str, *_: str) -> NumbaKernel:
 
 
 def memory_problem(type_: Any, *, allows_fortran: bool) -> str | None:
-    """What is wrong with the memory of an array, with `{}` for its name; None if nothing is."""
+    """Why the memory of an array cannot be used, with `{}` for the array's name; None if it can."""
     if type_.layout == "A" or (type_.layout == "F" and not allows_fortran):
         return "expected a contiguous array: copy it, np.ascontiguousarray({})"
     if not type_.aligned:

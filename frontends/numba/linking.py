@@ -1,4 +1,4 @@
-"""Programs in Numba's code: calls in nopython mode, linked LLVM IR, and the check of code in Numba's disk cache.
+"""Linking programs with Numba's code: calls in nopython mode, and validation of code in Numba's disk cache.
 
 A library of Numba (`CodeLibrary`) is a module of LLVM IR, which other libraries link. A program is added to the library
 of the function that calls it. Only the program's function is visible there.
@@ -48,7 +48,7 @@ class _KernelWithKeys(Protocol):
 
     name: str
 
-    def key(self, which: Any) -> str | None:
+    def key(self, variant: Any) -> str | None:
         """The key of one of the programs; None if there is no such program."""
         ...
 
@@ -76,20 +76,20 @@ def compiled(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True)(function)
 
 
-def caller(program: NumbaProgram, which: object, result: Any) -> Any:
+def caller(program: NumbaProgram, variant: object, result: Any) -> Any:
     """A function for nopython mode that calls a program with a tuple of arrays and numbers.
 
     Where NUMBA_DISABLE_JIT is set, it is a function of Python.
 
     Args:
         program: The program.
-        which: What identifies it among those of the kernel of its name.
+        variant: The key that identifies it among the kernel's programs, such as a signature and memory orders.
         result: Numba's type of its result.
     """
 
     def run(typingctx: Any, arguments: Any) -> Any:  # noqa: ARG001 (Numba's interface)
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            _link(context.active_code_library, program, which)
+            _link(context.active_code_library, program, variant)
             types = list(signature.args[0])
             passed = [
                 _passed(context, builder, type_, value, by_pointer=kind == "ptr")
@@ -126,7 +126,7 @@ def _interpreted(program: NumbaProgram) -> Callable[[Sequence[Any]], Any]:
 
 
 def _passed(context: Any, builder: Any, type_: Any, value: Any, *, by_pointer: bool) -> Any:
-    """What the program's function gets for an argument: the address of an array's or a number's memory, or a number."""
+    """The operand for an argument: a number, or the address of an array's or a number's memory."""
     if isinstance(type_, numba_types.Array):
         return builder.bitcast(context.make_array(type_)(context, builder, value).data, _cgutils.voidptr_t)
     if not by_pointer:
@@ -149,7 +149,7 @@ def _address_of(typingctx: Any, array: Any) -> Any:  # noqa: ARG001 (Numba's int
 address_of: Final[Any] = array_address if _config.DISABLE_JIT else _extending.intrinsic(_address_of)
 
 
-def _link(library: Any, program: NumbaProgram, which: object) -> None:
+def _link(library: Any, program: NumbaProgram, variant: object) -> None:
     """Add a program to a library of Numba.
 
     Raises:
@@ -171,7 +171,7 @@ def _link(library: Any, program: NumbaProgram, which: object) -> None:
             "the library that defines them: llvmlite.binding.load_library_permanently(path)"
         )
     library.add_llvm_module(module)
-    fresh = LinkedProgram(program.name, which, program.key, needs_runtime)
+    fresh = LinkedProgram(program.name, variant, program.key, needs_runtime)
     library._reload_init.add(fresh)  # noqa: SLF001 (Numba's only hook for loading from its cache; parfors use it)
 
 
@@ -207,13 +207,13 @@ class LinkedProgram:
 
     Attributes:
         name: The kernel's name.
-        which: What identifies the program among those of the kernel.
+        variant: The key that identifies the program among the kernel's programs.
         key: The program's key.
         needs_runtime: Whether it needs `provide_runtime`.
     """
 
     name: str
-    which: Any
+    variant: Any
     key: str
     needs_runtime: bool
 
@@ -223,23 +223,23 @@ class LinkedProgram:
             provide_runtime()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded, (self.name, self.which, self.key, self.needs_runtime)
+        return _loaded, (self.name, self.variant, self.key, self.needs_runtime)
 
 
-def _loaded(name: str, which: Any, key: str, needs_runtime: bool) -> LinkedProgram:
+def _loaded(name: str, variant: Any, key: str, needs_runtime: bool) -> LinkedProgram:
     """The linked program of a cached library.
 
     Raises:
         StaleError: No kernel of this process has this program.
     """
-    if not any(kernel.name == name and kernel.key(which) == key for kernel in list(_LIVE)):
+    if not any(kernel.name == name and kernel.key(variant) == key for kernel in list(_LIVE)):
         message = f"the kernel {name} has changed"
         raise StaleError(message)
-    return LinkedProgram(name, which, key, needs_runtime)
+    return LinkedProgram(name, variant, key, needs_runtime)
 
 
 def register(kernel: _KernelWithKeys) -> None:
-    """Make a kernel known to the check of cached code, and LLVM able to assemble it in Numba's functions."""
+    """Register a kernel for the validation of cached code, and LLVM's assembler for its inline assembly."""
     _binding.initialize_native_asmparser()  # for inline assembly, such as the system call that requests AMX tiles
     _LIVE.add(kernel)
 

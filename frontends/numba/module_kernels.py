@@ -67,7 +67,7 @@ class ModuleKernel(NumbaKernel):
     def _takes_out(self) -> bool:
         return False
 
-    def key(self, which: Any) -> str | None:  # noqa: ARG002 (there is one)
+    def key(self, variant: Any) -> str | None:  # noqa: ARG002 (there is one)
         """The key of the program."""
         return self._program.key
 

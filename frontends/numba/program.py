@@ -1,4 +1,4 @@
-r"""Programs: TLX IR, how it is lowered, and the function of the lowered module that Numba's code calls.
+r"""Programs: TLX IR with its lowering, and the function of the lowered module that Numba's code calls.
 
 A program's function is defined by a wrapper, which passes weights and requests what the machine's units need:
 
@@ -8,8 +8,8 @@ A program's function is defined by a wrapper, which passes weights and requests 
       ret void
     }
 
-Its name has the program's key, a hash of all that determines the code: equal programs in several of Numba's libraries
-are one function for the linker, and different ones never meet.
+Its name contains the program's key, a hash of all that determines the code: equal programs in several of Numba's
+libraries are one function for the linker, and different programs never share a name.
 """
 
 from __future__ import annotations

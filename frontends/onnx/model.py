@@ -249,7 +249,7 @@ class ValueInfo:
 
     Attributes:
         name: Its name.
-        element: Number of its element type; 0 if it is not said.
+        element: Number of its element type; 0 if it is not given.
         shape: Its extents, names of those that are not fixed, None for those that are not known at all; None if even
             the rank is not known.
     """
@@ -335,7 +335,7 @@ def read_model(
     """Read a model.
 
     Args:
-        source: The path of a file, its contents, or the message that is in it.
+        source: The path of a file, its contents, or the decoded message.
         name: What to call contents in errors.
         folder: The folder that the external data of contents is in.
 
@@ -389,7 +389,7 @@ def read_model(
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads messages of one model.
+    """Reader of the messages of one model.
 
     Attributes:
         model: The model's name, for errors.

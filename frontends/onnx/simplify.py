@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def simplified(nodes: Sequence[OnnxNode], outputs: Sequence[str], named: dict[str, Tensor]) -> list[OnnxNode]:
-    """The nodes with what follows a convolution merged into its weights.
+    """The nodes, with normalizations after convolutions merged into their weights.
 
     Args:
         nodes: The nodes.

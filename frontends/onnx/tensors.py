@@ -96,7 +96,7 @@ class Tensors:
     Attributes:
         graph: The graph that is built.
         precision: Element type in which products and convolutions of float32 read their operands.
-        in_region: Whether what is built does not run exactly once.
+        in_region: Whether the graph is at a loop or a branch, whose operations may run any number of times.
     """
 
     def __init__(self, graph: Graph, precision: str = "float32") -> None:
@@ -190,13 +190,13 @@ class Tensors:
 
     @contextmanager
     def region(self) -> Generator[None]:
-        """A part of the graph that does not always run: what is computed in it is not available after it."""
+        """A part of the graph that may not run, so that its values are not available after it."""
         saved, was_in_region, self.in_region = self._rounded.copy(), self.in_region, True
         yield
         self._rounded, self.in_region = saved, was_in_region
 
     def random_generator(self, seed: float) -> np.random.Generator:
-        """A generator of random numbers for a node: another one for each, the same whenever a model is translated."""
+        """A generator of random numbers for a node: different for each node, the same in every translation."""
         self._generators += 1
         return np.random.default_rng(np.array([seed, self._generators], np.float32).view(np.uint32))
 
@@ -352,7 +352,7 @@ class Tensors:
             self.fail(f"a tensor of {rank} dimensions has too many: at most {MOST_DIMENSIONS}")
 
     def _folds(self, *operands: Tensor) -> bool:
-        """Whether numpy computes a result: it is small, or not larger than what is there anyway."""
+        """Whether numpy computes a result: it is small, or not larger than its operands."""
         size = math.prod(self.common_shape(*operands))
         return size <= max(_ALWAYS_FOLDED, *(_stored(x) for x in operands if isinstance(x, np.ndarray)))
 

@@ -80,7 +80,7 @@ class _File:
 
     @property
     def is_removable(self) -> bool:
-        """Whether it may be removed: it is a complete entry, or a temporary file too old to be still written."""
+        """Whether it may be removed: a complete entry, or a temporary file too old to be still in use by a writer."""
         return self.is_entry or self.used < time.time() - _ABANDONED
 
 
@@ -120,8 +120,8 @@ class DiskCache:
     def store(self, key: str, sections: Sequence[bytes]) -> None:
         """Add an entry, or replace it, and remove the least recently used ones beyond the limit.
 
-        An entry that exceeds the limit by itself is not stored. If the directory cannot be written, a `TlxWarning`
-        says so, once in a process.
+        An entry that exceeds the limit by itself is not stored. If the directory cannot be written, a `TlxWarning` is
+        issued, once in a process.
         """
         content = struct.pack(f"<{len(sections) + 1}Q", len(sections), *map(len, sections)) + b"".join(sections)
         if len(content) > self.limit:

@@ -68,7 +68,7 @@ class EmulatedFunction:
         program: The program.
         function: Its number in the program.
         workspace: Bytes of workspace that the code takes as its last argument.
-        preparation: What prepares the arguments that are constant over calls, if there are any.
+        preparation: The function that prepares the arguments that are constant over calls, if there are any.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class EmulatedFunction:
 
 
 def _in_memory(checked: Any, parameter: CallParameter, value: Any) -> Array:
-    """A checked argument as an array with the elements of what was passed, whose bytes the machine may order otherwise.
+    """A checked argument as an array of its elements, in the byte order of the emulated machine.
 
     A number becomes an array of one element.
     """

@@ -147,7 +147,7 @@ def assembly_of(
 def translation(
     data: bytes, path: str, threads: Threads | GridUnit = "none", input_format: InputFormat = FORMAT_BY_NAME
 ) -> object | None:
-    """What a front end makes of the contents of a file; None if they are LLVM IR.
+    """A front end's translation of the contents of a file; None if they are LLVM IR.
 
     Its `str` is LLVM assembly. If it is a `Module`, its instructions have spans in the file's text.
 

@@ -1,4 +1,4 @@
-"""What the Python API compiles (a module, a text or a file), its lowering, and what callers must know about it."""
+"""The input of the Python API (a module, a text or a file), its lowering, and facts that callers need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tlx.api.files import FORMAT_BY_NAME, InputFormat
 from tlx.api.signatures import Prototype, symbol_name
 from tlx.diagnostics import UsageError
 
-if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and compiles
+if TYPE_CHECKING:  # imported late: loading a module from the cache needs no lowering and no compiler
     from tlx.ir.module import Module
     from tlx.llvm import openmp
     from tlx.lower.options import Options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a module from the cache is loaded without what lowers and c
 
 @dataclass(frozen=True, slots=True)
 class SourceInput:
-    """What is compiled.
+    """The input of a compilation.
 
     Attributes:
         name: Its name in diagnostics.
@@ -73,7 +73,7 @@ class SourceInput:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What is compiled, and how.
+    """A compilation: the input, the target and the options.
 
     Attributes:
         source: The input.
@@ -114,7 +114,7 @@ class Compilation:
 
 @dataclass(frozen=True, slots=True)
 class LoweredSource:
-    """A lowered module, and what its callers must know.
+    """A lowered module, with facts that its callers need.
 
     Attributes:
         module: The lowered module.

@@ -1,4 +1,4 @@
-"""Wrappers around a module's functions, which take in memory what outside callers cannot pass otherwise.
+"""Wrappers around a module's functions, which take in memory the values that outside callers cannot pass directly.
 
 define <4 x half> @f(<4 x half> %x)    ->    define void @tlx.call.f(ptr %0, ptr %1)    argument, result
 """
@@ -142,7 +142,7 @@ def _stored(type_: Type, index: int) -> list[str]:
 def _alignment(type_: Type) -> int:
     """The alignment in bytes of a value in memory: that of numpy's arrays of its elements.
 
-    Where machines have no unaligned accesses, LLVM would load a vector byte by byte.
+    On machines without unaligned accesses, LLVM would otherwise load a vector byte by byte.
     """
     element = type_.element if isinstance(type_, VectorType) else type_
     bits = element.bits if isinstance(element, (IntType, FloatType)) else 0

@@ -82,7 +82,7 @@ def explain(
 
 for _parameter in explain.params:
     if isinstance(_parameter, click.Option) and _parameter.name in _FULL:
-        _parameter.hidden = True  # refused, with a message that says why
+        _parameter.hidden = True  # refused, with a message that gives the reason
 
 
 def _code(report: Report, options: Options, level: int) -> MachineCode:

@@ -88,7 +88,7 @@ def lower(
 
 @dataclass(frozen=True, slots=True)
 class _Emission:
-    """What is written, and LLVM's level of optimisation."""
+    """The kind of output, and LLVM's optimisation level."""
 
     kind: OutputKind
     level: int | None
@@ -158,7 +158,7 @@ def _processor(cpu: str, target: Target) -> str:
 
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
-    """The lowered text, after checking that it and each stage's output mean the same as the input."""
+    """The lowered text, after a check that each stage preserved the meaning of the input."""
     from tlx.api import validation
     from tlx.lower import pipeline
 

@@ -163,7 +163,7 @@ def _takes_colour() -> bool:
 
 
 def coloured(text: str) -> str:
-    """Rendered diagnostics with the colours of clang: what it is, its place and message, and the caret."""
+    """Rendered diagnostics in clang's colours for kind, location, message and caret."""
     return _CARET.sub(lambda m: m[1] + _in(m[2], _BOLD, _GREEN), _HEAD.sub(_coloured_head, text))
 
 

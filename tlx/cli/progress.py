@@ -1,4 +1,4 @@
-"""Progress bars on the standard error, where it is a terminal; coloured, unless NO_COLOR is set."""
+"""Progress bars on standard error if it is a terminal; coloured unless NO_COLOR is set."""
 
 from __future__ import annotations
 

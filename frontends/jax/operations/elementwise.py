@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tlx.frontends.jax.erfc import ERFC
-from tlx.frontends.jax.operations.shapes import number_of
+from tlx.frontends.jax.operations.shapes import splat_value
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
 from tlx.intrinsics.numpy_types import is_float
@@ -44,16 +44,16 @@ def _binary(name: str) -> TranslationRule:
 
 
 def _maximum(c: OperationContext) -> Results:
-    """The maximum; softmax has one with -infinity, which is its other operand."""
+    """The maximum. That of x and -infinity, which softmax contains, is x."""
     x, y = c.operands
     for operand, other in ((x, y), (y, x)):
-        if is_float(operand.dtype) and number_of(operand) == -math.inf:
+        if is_float(operand.dtype) and splat_value(operand) == -math.inf:
             return [other]
     return [c.graph.maximum(x, y)]
 
 
-def _composed(function: Callable[[Graph, Value], Value], text: str) -> TranslationRule:
-    """A function of floats that consists of others; half and bfloat are computed in float."""
+def _composite_function(function: Callable[[Graph, Value], Value], text: str) -> TranslationRule:
+    """A rule for a function of floats composed of others; half and bfloat are computed in float."""
 
     def translate(c: OperationContext) -> Results:
         (x,) = c.operands
@@ -64,7 +64,7 @@ def _composed(function: Callable[[Graph, Value], Value], text: str) -> Translati
 
 
 def _logical(name: str, arithmetic: str) -> TranslationRule:
-    """An arithmetic operation, which is a logical one of booleans."""
+    """An arithmetic operation; on booleans, a logical one."""
 
     def translate(c: OperationContext) -> Results:
         return [c.graph.binary(name if c.type.dtype == np.bool_ else arithmetic, *c.operands)]
@@ -194,7 +194,7 @@ def _population_count(g: Graph, x: Value) -> Value:
 
 
 def _leading_zeros(g: Graph, x: Value) -> Value:
-    """The number of zeros above the highest bit that is set: the bits below it are set, and zeros counted."""
+    """The number of zeros above the highest set bit: all bits below it are set, and the zeros are counted."""
     bits = 8 * x.dtype.itemsize
     n = g.convert(x, f"uint{bits}")
     step = 1
@@ -233,7 +233,7 @@ RULES: Final[dict[str, TranslationRule]] = {
     "stablehlo.bitcast_convert": TranslationRule(
         lambda c: [c.graph.bitcast(c.operands[0], c.type.dtype or np.dtype(np.float32))], "`bitcast(x, dtype)`"
     ),
-    "stablehlo.cbrt": _composed(_cbrt, "`exp2(log2(x) / 3)` and a step of Newton's method"),
+    "stablehlo.cbrt": _composite_function(_cbrt, "`exp2(log2(x) / 3)` and a step of Newton's method"),
     "stablehlo.ceil": _unary("ceil"),
     "stablehlo.clamp": TranslationRule(_clamp, "`clamp(low, x, high)`"),
     "stablehlo.compare": TranslationRule(_compare, "`compare(relation, x, y)`"),
@@ -242,11 +242,11 @@ RULES: Final[dict[str, TranslationRule]] = {
     "stablehlo.count_leading_zeros": _counted(_leading_zeros, "shifts and sums of bits"),
     "stablehlo.divide": _binary("divide"),
     "stablehlo.exponential": _unary("exp"),
-    "stablehlo.exponential_minus_one": _composed(_exponential_minus_one, "`exp` and `tanh`"),
+    "stablehlo.exponential_minus_one": _composite_function(_exponential_minus_one, "`exp` and `tanh`"),
     "stablehlo.floor": _unary("floor"),
     "stablehlo.is_finite": _unary("is_finite"),
     "stablehlo.log": _unary("log"),
-    "stablehlo.log_plus_one": _composed(_log_plus_one, "`log` and a quotient"),
+    "stablehlo.log_plus_one": _composite_function(_log_plus_one, "`log` and a quotient"),
     "stablehlo.logistic": _unary("sigmoid"),
     "stablehlo.maximum": TranslationRule(_maximum, '`binary("maximum", x, y)`'),
     "stablehlo.minimum": _binary("minimum"),
@@ -259,7 +259,7 @@ RULES: Final[dict[str, TranslationRule]] = {
     "stablehlo.power": _binary("power"),
     "stablehlo.reduce_precision": TranslationRule(_reduce_precision, "`convert` to bfloat16 or float16, and back"),
     "stablehlo.remainder": _binary("remainder"),
-    "stablehlo.round_nearest_afz": _composed(_round_away, "`truncate` and a comparison"),
+    "stablehlo.round_nearest_afz": _composite_function(_round_away, "`truncate` and a comparison"),
     "stablehlo.round_nearest_even": _unary("round"),
     "stablehlo.rsqrt": _unary("rsqrt"),
     "stablehlo.select": TranslationRule(lambda c: [c.graph.where(*c.operands)], "`where(condition, x, y)`"),
@@ -270,7 +270,7 @@ RULES: Final[dict[str, TranslationRule]] = {
     "stablehlo.sine": _unary("sin"),
     "stablehlo.sqrt": _unary("sqrt"),
     "stablehlo.subtract": _binary("subtract"),
-    "stablehlo.tan": _composed(_tan, "`sin(x) / cos(x)`"),
+    "stablehlo.tan": _composite_function(_tan, "`sin(x) / cos(x)`"),
     "stablehlo.tanh": _unary("tanh"),
     "stablehlo.xor": _binary("xor"),
 }

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.operations.reductions import combination
+from tlx.frontends.jax.operations.reductions import combiner
 from tlx.frontends.jax.program import StablehloRegion
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
@@ -58,7 +58,7 @@ def _start_rows(g: Graph, starts: Value, index_dim: int, batching: Sequence[int]
 
 
 def _gather(c: OperationContext) -> Results:
-    """`Graph.gather` gives a box for each row of positions; its dimensions are then put where StableHLO has them."""
+    """`Graph.gather` gives a box for each row of positions; the dimensions are then permuted to StableHLO's order."""
     g, (x, starts) = c.graph, c.operands
     numbers: dict[str, Any] = c.attribute("dimension_numbers")
     sizes: Sequence[int] = c.attribute("slice_sizes")
@@ -75,7 +75,7 @@ def _gather(c: OperationContext) -> Results:
 
 
 def _scatter(c: OperationContext) -> Results:
-    """`Graph.scatter`; what it cannot combine is read, combined by the region, and written, one box after the other."""
+    """`Graph.scatter`; for combinations it lacks, each box is read, combined by the region, and written in turn."""
     g, many = c.graph, len(c.operands) // 2
     tensors, starts, updates = c.operands[:many], c.operands[many], c.operands[many + 1 :]
     x = tensors[0]
@@ -111,10 +111,10 @@ def _scatter(c: OperationContext) -> Results:
 
 
 def _combine(region: StablehloRegion, x: Value) -> str | None:
-    """How a region combines an element and an update; None if it is not one of the graph's ways."""
+    """The name of the combination of `Graph.scatter` that a region computes; None for others."""
     if not region.operations and region.returned == region.parameters[1:]:
         return "set"
-    return (_COMBINE_BOOLEANS if x.dtype == np.bool_ else _COMBINE).get(combination(region) or "")
+    return (_COMBINE_BOOLEANS if x.dtype == np.bool_ else _COMBINE).get(combiner(region) or "")
 
 
 RULES: Final[dict[str, TranslationRule]] = {

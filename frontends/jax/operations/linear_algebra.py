@@ -18,7 +18,7 @@ def _cholesky(c: OperationContext) -> Results:
 def _triangular_solve(c: OperationContext) -> Results:
     transposed = str(c.attribute("transpose_a")) in ("TRANSPOSE", "ADJOINT")
     return [
-        _solved(
+        _solve(
             c,
             left=c.attribute("left_side"),
             lower=c.attribute("lower"),
@@ -28,7 +28,7 @@ def _triangular_solve(c: OperationContext) -> Results:
     ]
 
 
-def _solved(c: OperationContext, *, left: bool, lower: bool, transposed: bool, unit_diagonal: bool) -> Value:
+def _solve(c: OperationContext, *, left: bool, lower: bool, transposed: bool, unit_diagonal: bool) -> Value:
     """The solution of `op(a) x = b`, or of `x op(a) = b`, whose transpose is `op(a).T x.T = b.T`."""
     a, b = c.operands
     if left:
@@ -60,7 +60,7 @@ def _potrf(c: OperationContext) -> Results:
 
 def _trsm(c: OperationContext) -> Results:
     return [
-        _solved(
+        _solve(
             c,
             left=_is_flag(c, "side", "L"),
             lower=_is_flag(c, "uplo", "L"),

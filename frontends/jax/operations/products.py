@@ -59,7 +59,7 @@ def _is_transposed(c: OperationContext, permutation: list[int]) -> bool:
 
 
 def _convolution(c: OperationContext) -> Results:
-    """The kernel is reversed where the window is; groups of the batch become groups of the channels.
+    """A convolution; a reversed window reverses the kernel, and batch groups become channel groups.
 
     A convolution without spatial dimensions gets one of extent 1.
     """
@@ -78,7 +78,7 @@ def _convolution(c: OperationContext) -> Results:
     groups: int = c.attribute("feature_group_count", 1)
     batches: int = c.attribute("batch_group_count", 1)
     if batches > 1:
-        x, groups = _grouped_batch(g, x, layouts[0], batches), batches
+        x, groups = _batch_groups_as_channels(g, x, layouts[0], batches), batches
     padding = np.asarray(c.attribute("padding", ())).tolist() or [(0, 0)] * spatial
     result = g.convolution(
         x,
@@ -113,7 +113,7 @@ def _layouts(numbers: dict[str, Any]) -> tuple[str, str, str]:
     return orders[0], orders[1], orders[2]
 
 
-def _grouped_batch(g: Graph, x: Value, layout: str, groups: int) -> Value:
+def _batch_groups_as_channels(g: Graph, x: Value, layout: str, groups: int) -> Value:
     """Groups of the batch as groups of channels: `(groups * n, c, ...)` becomes `(n, groups * c, ...)`."""
     batch, channels = layout.index("N"), layout.index("C")
     split = [*x.shape[:batch], groups, x.shape[batch] // groups, *x.shape[batch + 1 :]]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.operations.shapes import number_of, padded
+from tlx.frontends.jax.operations.shapes import padded, splat_value
 from tlx.frontends.jax.program import StablehloOperation, StablehloRegion
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Value
@@ -29,7 +29,7 @@ _LARGEST_WINDOW: Final = 256
 _COMBINE: Final = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum", "all": "and", "any": "or"}
 
 
-def combination(region: StablehloRegion) -> str | None:
+def combiner(region: StablehloRegion) -> str | None:
     """The operation that a region applies to its two parameters, such as `stablehlo.add`; None for another region."""
     if len(region.operations) != 1 or len(region.parameters) != 2:
         return None
@@ -39,8 +39,8 @@ def combination(region: StablehloRegion) -> str | None:
 
 
 def _reduction(c: OperationContext, dtype: np.dtype[Any]) -> str | None:
-    """The reduction of `Graph.reduce` that the operation's region is; None for others."""
-    name = _REDUCTIONS.get(combination(c.operation.regions[0]) or "")
+    """The name of the reduction of `Graph.reduce` that the operation's region computes; None for others."""
+    name = _REDUCTIONS.get(combiner(c.operation.regions[0]) or "")
     if name is None:
         return None
     if dtype == np.bool_:
@@ -50,7 +50,7 @@ def _reduction(c: OperationContext, dtype: np.dtype[Any]) -> str | None:
 
 def _is_neutral(name: str, initial: Value) -> bool:
     """Whether a value changes no result of a reduction."""
-    return number_of(initial) == neutral_element(name, initial.dtype)
+    return splat_value(initial) == neutral_element(name, initial.dtype)
 
 
 def _reduce(c: OperationContext) -> Results:
@@ -59,16 +59,16 @@ def _reduce(c: OperationContext) -> Results:
         x, initial = c.operands
         if (name := _reduction(c, x.dtype)) is not None:
             return [_with_initial(c, name, c.graph.reduce(name, x, dimensions), initial)]
-    if (extreme := _extreme(c)) is not None:
+    if (extreme := _arg_extreme(c)) is not None:
         return extreme
-    return _folded(c, dimensions)
+    return _fold(c, dimensions)
 
 
 def _with_initial(c: OperationContext, name: str, result: Value, initial: Value) -> Value:
     return result if _is_neutral(name, initial) else c.graph.binary(_COMBINE[name], result, initial)
 
 
-def _extreme(c: OperationContext) -> Results | None:
+def _arg_extreme(c: OperationContext) -> Results | None:
     """`argmax` and `argmin`, which are a reduction of pairs of values and indices in StableHLO.
 
     Values and indices of the parameters are `x, i, y, j`:
@@ -78,13 +78,13 @@ def _extreme(c: OperationContext) -> Results | None:
         return select(is_better, x, y), select(is_first, i, j)
     """
     dimensions: Sequence[int] = c.attribute("dimensions")
-    name = _EXTREMES.get(_spelled(c.operation.regions[0]))
+    name = _EXTREMES.get(_canonical_text(c.operation.regions[0]))
     if name is None or len(dimensions) != 1 or len(c.operands) != 4:
         return None
     values, indices, first, start = c.operands
     along = dimensions[0]
     reduction = "max" if name == "argmax" else "min"
-    if not (_is_index(c, along) and _is_neutral(reduction, first) and number_of(start) == 0):
+    if not (_is_index(c, along) and _is_neutral(reduction, first) and splat_value(start) == 0):
         return None
     g = c.graph
     numbers = g.convert(values, np.uint8) if values.dtype == np.bool_ else values
@@ -99,8 +99,8 @@ def _is_index(c: OperationContext, along: int) -> bool:
     return definition is not None and definition.attributes.get("iota_dimension") == along
 
 
-def _spelled(region: StablehloRegion) -> str:
-    """A region as a text in which values have numbers in order of appearance."""
+def _canonical_text(region: StablehloRegion) -> str:
+    """The text of a region, with values numbered in order of appearance, so that equal regions have equal texts."""
     numbers = {v: k for k, v in enumerate(region.parameters)}
     lines: list[str] = []
     for operation in region.operations:
@@ -126,8 +126,8 @@ _EXTREMES: Final = {
 }
 
 
-def _folded(c: OperationContext, dimensions: Sequence[int]) -> Results:
-    """Any reduction."""
+def _fold(c: OperationContext, dimensions: Sequence[int]) -> Results:
+    """A reduction by any function, as `Graph.fold`."""
     count = len(c.operands) // 2
 
     def combine(*values: Value) -> Any:
@@ -145,7 +145,7 @@ def _window_attributes(c: OperationContext, rank: int) -> tuple[list[int], list[
 
 
 def _reduce_window(c: OperationContext) -> Results:
-    """Windows of the reductions of the graph; others are combined elementwise, position by position."""
+    """Windowed reductions: by `Graph.reduce_window`, or by any other function elementwise, position by position."""
     rank = c.operands[0].rank
     window, strides, padding = _window_attributes(c, rank)
     dilation = list(c.attribute("window_dilations") or [1] * rank)
@@ -154,7 +154,7 @@ def _reduce_window(c: OperationContext) -> Results:
     if len(c.operands) == 2 and max(dilation) == 1:
         x, initial = c.operands
         name = _reduction(c, x.dtype)
-        if name is not None:  # what pads is neutral, as in XLA, whatever the initial value
+        if name is not None:  # as in XLA, padding is the neutral element, independent of the initial value
             if max(spread) > 0:
                 neutral = c.graph.full((), neutral_element(name, x.dtype), x.dtype)
                 x, padding = padded(c, x, low, high, spread, neutral), [(0, 0)] * rank
@@ -177,7 +177,7 @@ def _reduce_window(c: OperationContext) -> Results:
 def _positions(
     shape: Sequence[int], window: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
 ) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """For each position of a window, the first index and the slice of a tensor that the windows have there."""
+    """For each position within a window, its first index and the slice of the windows' elements there."""
     reach = [(w - 1) * d + 1 for w, d in zip(window, dilation, strict=True)]
     counts = [(e - r) // s + 1 for e, r, s in zip(shape, reach, strides, strict=True)]
     positions: list[tuple[tuple[int, ...], tuple[slice, ...]]] = []
@@ -212,12 +212,12 @@ def _cumulative(
 def _select_and_scatter(c: OperationContext) -> Results:
     """The gradient of max and min pooling, in passes over the positions of a window.
 
-    At each position, the elements that windows have there are compared with the best so far; a second pass sums what
-    the windows send to their choice. Windows do not overlap where the strides are as large as the window.
+    At each position, the windows' elements are compared with the best so far; a second pass sums what the windows
+    contribute to the elements that they selected. Windows do not overlap where the strides are as large as the window.
     """
     g, (x, source, initial) = c.graph, c.operands
     direction = _direction(c.operation.regions[0])
-    if direction is None or combination(c.operation.regions[1]) != "stablehlo.add":
+    if direction is None or combiner(c.operation.regions[1]) != "stablehlo.add":
         c.refuse("only the gradients of maximum and minimum pooling are supported: select by >=, > or <=, < and add")
     window, strides, padding = _window_attributes(c, x.rank)
     low, high = (list(side) for side in zip(*padding, strict=True))

@@ -11,8 +11,8 @@ from tlx.graph import Value
 from tlx.ir.values import ConstFloat, ConstInt
 
 
-def number_of(value: Value) -> float | None:
-    """The number that all elements of a value are; None if that is not known."""
+def splat_value(value: Value) -> float | None:
+    """The number that all elements of a value are equal to; None if it is not known."""
     operand = value.buffer.operand
     if isinstance(operand, ConstInt) and value.buffer.count == 1:
         return operand.unsigned if value.dtype.kind in "bu" else operand.value
@@ -23,7 +23,7 @@ def padded(
     c: OperationContext, x: Value, low: list[int], high: list[int], interior: list[int], filling: Value
 ) -> Value:
     """`pad` by a value that need not be constant."""
-    number = number_of(filling)
+    number = splat_value(filling)
     if number is not None:
         return c.graph.pad(x, low, high, interior, number)
     is_inside = c.graph.pad(c.graph.full(x.shape, True, np.bool_), low, high, interior, False)

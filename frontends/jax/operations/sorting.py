@@ -11,7 +11,7 @@ from tlx.graph import Value
 
 
 def _sort(c: OperationContext) -> Results:
-    """`Graph.sort` by keys: what the comparator computes of each operand before it compares them.
+    """`Graph.sort` by keys: the values that the comparator computes from each operand and compares.
 
     f(x) < f(y)   ->   the tensors are sorted by the key f(operand)
     """
@@ -32,7 +32,7 @@ def _sort(c: OperationContext) -> Results:
 
 
 def approximate_top_k(c: OperationContext) -> Results:
-    """The first elements in the order of a comparator: exact, which is an approximation as good as any."""
+    """The first elements in the order of a comparator, computed exactly, which is a valid approximation."""
     configuration: Mapping[str, Any] = c.attribute("mhlo.backend_config")
     (comparator,) = c.attribute("called_computations")
     axis: int = configuration["reduction_dim"]
@@ -58,7 +58,7 @@ def _keys(c: OperationContext, region: StablehloRegion) -> tuple[list[int], bool
     directions: set[str] = set()
     value: int | None = region.returned[0]
     while value is not None:
-        operation, value = _first_comparison(defined, defined.get(value))
+        operation, value = _primary_comparison(defined, defined.get(value))
         if operation is None or operation.name != "stablehlo.compare":
             c.refuse("the comparator must be < or > of keys, or a lexicographic order of several")
         directions.add(str(operation.attributes["comparison_direction"]))
@@ -68,10 +68,10 @@ def _keys(c: OperationContext, region: StablehloRegion) -> tuple[list[int], bool
     return keys, directions == {"GT"}
 
 
-def _first_comparison(
+def _primary_comparison(
     defined: Mapping[int, StablehloOperation], operation: StablehloOperation | None
 ) -> tuple[StablehloOperation | None, int | None]:
-    """The comparison of the most significant key, and the value that compares the others, if there are others."""
+    """The comparison of the most significant key, and the value that compares the other keys, if there are any."""
     if operation is None or operation.name != "stablehlo.or":
         return operation, None
     first, second = (defined.get(v) for v in operation.operands)

@@ -6,7 +6,7 @@ of its second parameter (`operations.core.rules_of`).
     kernel          the two functions of a kernel: one runs a work-group, one runs all of them; parameters, launch
     emitter         the values of names; the state while a kernel is written; the walk over regions
 
-    arithmetic      numbers and what is computed with them
+    arithmetic      numbers, and operations on them
     memory          addresses, loads and stores of elements, views, local memory
     atomics         atomic loads, stores and updates
     subgroups       masks of active work-items, ids of work-items; broadcasts, scans and reductions

@@ -57,7 +57,7 @@ def memory_type(type_: ScalarType) -> IntType | FloatType:
 
 
 def tensor_element(type_: ScalarType) -> IntType | FloatType:
-    """Element type of tensors of a scalar type; for a complex type that of its parts."""
+    """Element type of tensors of a scalar type; for a complex type, the type of its parts."""
     if type_.is_narrow_float:
         return BFLOAT if type_ == BF16 else HALF
     return register_type(type_)

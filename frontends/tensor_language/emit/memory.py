@@ -491,7 +491,7 @@ def _span(type_: MemrefType) -> int:
 
 
 def _alignment(i: Alloca) -> int:
-    """The alignment in bytes: that of `alignment=`, but at least that of all local memory."""
+    """The alignment in bytes: `alignment=`, but at least the alignment of all local memory."""
     attribute = i.attributes.get("alignment")
     value = None if attribute is None else attribute.value
     return max(LOCAL_ALIGNMENT, value) if isinstance(value, int) else LOCAL_ALIGNMENT

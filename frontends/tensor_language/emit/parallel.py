@@ -260,7 +260,7 @@ def as_subgroup(e: Emitter, number: Value) -> Generator[None]:
 
 @contextmanager
 def _between_barriers(e: Emitter) -> Generator[None]:
-    """Code emitted inside runs after what comes before, and before what comes next; on a grid only by barriers."""
+    """Orders the code emitted inside after all earlier and before all later code; on a grid, this takes barriers."""
     if e.item is not None:
         thread_calls.barrier(e.b)
     yield

@@ -526,7 +526,7 @@ def _masked_iterations(e: Emitter, i: For, bounds: LoopBounds, entry: MaskedLoop
 
 
 def _masked_arm(e: Emitter, mask: Value, region: Region) -> Sequence[Emitted]:
-    """Emit an arm that is skipped if its mask is empty; returns what it yields, undefined if it is skipped."""
+    """Emit an arm that is skipped if its mask is empty; returns the yielded values, undefined if it is skipped."""
     b = e.b
     before = b.block
     with run_if(e, any_lane(e, mask), "arm", "endarm"):

@@ -85,13 +85,13 @@ def terms_of(e: Emitter, i: Blas) -> Terms:
 
 @dataclass(frozen=True, slots=True)
 class OutputUpdate:
-    """`output := alpha * value + beta * output`, of what a BLAS instruction computes.
+    """`output := alpha * value + beta * output`, where a BLAS instruction computes the value.
 
     Attributes:
         out: The output.
         type: In which it is computed.
         alpha: Factor of the value in `type`, None for 1.
-        beta: Factor of what the output holds in `type`, None for 1.
+        beta: Factor of the output's old contents in `type`, None for 1.
         reads: Whether the output is read.
         atomic: Whether it is updated atomically.
     """

@@ -53,7 +53,7 @@ def barrier(e: Emitter) -> None:
 
 
 def once(e: Emitter, results: Sequence[Type], body: Callable[[], Sequence[Value]]) -> tuple[Value, ...]:
-    """Emit code that one thread of the current region runs, after and before what the others do.
+    """Emit code that one thread of the current region runs, between the preceding and the following code of all.
 
     Args:
         e: The emitter.

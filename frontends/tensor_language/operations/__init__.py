@@ -1,7 +1,7 @@
 """The table of operations: each operation of the language once. Everything else is derived from it.
 
 Parser, printer, checker, analyses and builder read the entry of an operation, which decorates the class of its nodes in
-the syntax tree; its rules follow in the same file (`check.py` says how they are found):
+the syntax tree; its rules follow in the same file (`check.py` describes how they are found):
 
     @operation(
         "store", *operands(value="the value", destination="the memref"), indices(), results="none", writes="destination"

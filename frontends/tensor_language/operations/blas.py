@@ -42,9 +42,9 @@ class Blas(Instruction):
 
     Attributes:
         atomic: Whether the output is updated atomically.
-        alpha: Factor of what is computed.
+        alpha: Factor of the computed value.
         a: The first (or only) input.
-        beta: Factor of what the output holds.
+        beta: Factor of the output's old contents.
     """
 
     INDICES: ClassVar[Mapping[str, Indices]] = {}  # by operand, before it is transposed; empty where entry by entry

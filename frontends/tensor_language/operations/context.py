@@ -348,7 +348,7 @@ class FunctionCheck:
         return [value.note() for name in names if (value := self.value(name)).type is not None]
 
     def report_operand(self, node: Instruction, at: Name, message: str, *others: Name) -> None:
-        """Report an operand, with its definition after those of the operands that it does not match."""
+        """Report an operand, with notes at its definition and at those of the operands that it does not match."""
         names = others if at in others else (*others, at)
         self.error(f"{mnemonic(node)}: {message}", at.span, *self.notes(*names))
 

@@ -1,4 +1,4 @@
-"""Loops, branches, SPMD regions and what they yield; barriers."""
+"""Loops, branches and SPMD regions, the values they yield, and barriers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of the table of operations: how an operation is spelt, what it consists of, and the type of its result.
+"""Entries of the table of operations: an operation's spelling, its parts, and the type of its result.
 
 The checker, in this package, and the emitter, in `emit`, have a rule for each operation: a function whose second
 parameter is annotated with the class of its nodes. `rules_of` finds it in any file of the package.
@@ -88,7 +88,7 @@ MEMORY: Final = (
 
 @dataclass(kw_only=True, slots=True)
 class AtomicAccess(Instruction):
-    """Base of what accesses memory atomically.
+    """Base of the atomic accesses to memory.
 
     Attributes:
         scope: Who else can see the access.
@@ -135,7 +135,7 @@ class Operation:
         return tuple(field for piece in self.pieces for field in piece.fields)
 
     def reader(self) -> Callable[[Cursor], Instruction]:
-        """A function that reads what follows the name, which is the keyword of the cursor."""
+        """A function that parses the text after the name, which is the keyword of the cursor."""
         slots = self.modifiers or ()
         required = listed([f"'.{w}'" for w in slots[0].words], "or") if slots and slots[0].is_required else None
         defaults = {m.field: m.value(None) for m in slots}

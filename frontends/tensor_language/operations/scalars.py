@@ -44,7 +44,7 @@ COMPLEX: Final = frozenset({"complex"})
 
 @dataclass(frozen=True, slots=True)
 class ScalarSemantics:
-    """The operand types of a scalar operation, and what it computes.
+    """The operand types of a scalar operation, and its meaning.
 
     Attributes:
         kinds: The kinds of operand types.

@@ -147,7 +147,7 @@ class CooperativeMatrixApply(Instruction):
 
 @dataclass(kw_only=True, slots=True)
 class MatrixAccess(AtomicAccess):
-    """Base of what reads or writes a matrix at `%memref[%x,%y]`.
+    """Base of the instructions that read or write a matrix at `%memref[%x,%y]`.
 
     Attributes:
         transpose: Whether rows of the matrix run along the second mode of the memref.

@@ -183,7 +183,7 @@ class Binder:
         return passed
 
     def _moves(self, offset: int) -> bool:
-        """Whether the kernel accesses what is an offset away from the arrays of a group."""
+        """Whether the kernel accesses a group's arrays at an offset."""
         type_ = self._place.parameter.type.type
         return isinstance(type_, GroupType) and (offset if type_.offset is None else type_.offset) != 0
 

@@ -130,7 +130,7 @@ class InstructionForm:
     """How an instruction is read.
 
     Attributes:
-        production: Reads what follows its name.
+        production: Parser of the text after its name.
         results: How many results it has.
     """
 
@@ -230,7 +230,7 @@ class Cursor:
         return at == 0 or self.source.text.find("\n", self._end_before(at), self.starts[at]) >= 0
 
     def begins_assignment(self, at: int) -> bool:
-        """Whether `%name = word` stands at a token."""
+        """Whether `%name = word` begins at a token."""
         return self.kinds[at : at + 3] == ["local", "=", "word"]
 
     def location(self, at: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ A text is read by its own grammar into the functions and regions of the common s
 into their conversions, which run once all of the text has been read.
 
     grammar         the grammar; operands, types, parameters and attributes
-    instructions    what an instruction looks like, and what it becomes
+    instructions    the syntax of each instruction, and its translation
     convert         scopes, fresh names, and the writer of instructions
 
     version 1                                       version 2
@@ -21,7 +21,7 @@ into their conversions, which run once all of the text has been read.
     work_group_size(16,2) subgroup_size(16)         attributes {work_group_size=[16,2], subgroup_size=16}
     group<memref<f32x16x8>>                         group<memref<f32x16x8>x?>, and the function does not get the size
 
-Version 1 writes the types of operands, version 2 those of results: the former are checked against the operands, the
+Version 1 states the types of operands, version 2 those of results: the former are checked against the operands, the
 latter follow from them. What version 2 cannot express is an error with a suggestion.
 """
 

@@ -10,7 +10,7 @@ instructions have other names, modifiers or operands than in version 2. Only `lo
 a description that each can be rebuilt from, which is more code than their productions.
 
     %y = arith.add %x, 1 : f32          an operand may be a constant, in version 2 it is a name
-    %v = load %A[%i] : memref<f32x?>    the type is that of what is read, in version 2 that of the result
+    %v = load %A[%i] : memref<f32x?>    the type is that of the operand that is read, in version 2 that of the result
     %s = subview %A[%i:?] : ...         a size may be left out, in version 2 it is written
 
 BLAS instructions: the order of modifiers changes (`gemm.n.t.atomic` is `gemm.atomic.n.t` in version 2), and factors
@@ -349,7 +349,7 @@ def _number(converter: Converter, number: int, type_: Type) -> Name:
 
 
 def _with_inferred_type(node: Instruction, source: Type) -> Instruction:
-    """An instruction whose result type follows from that of the memref or group that it reads."""
+    """An instruction whose result type follows from the type of the memref or group that it reads."""
     type_ = operation_of(node).gives(node, lambda _: source)
     assert type_ is not None
     node.types = (TypeRef(type_),)

@@ -273,7 +273,7 @@ class SizedFunction(CompiledFunction):
         return known.function
 
     def _new(self, sizes: tuple[int, ...]) -> _Specialization:
-        """The function for some sizes, compiled once, whatever threads call it; the least recently used one goes."""
+        """The function for some sizes, compiled by one of the calling threads; evicts the least recently used one."""
         with self._compiling:
             known = self._known.get(sizes)
             if known is None:
@@ -293,12 +293,12 @@ class _Specialization:
 
 
 class CapturedCall:
-    """A call whose kernels were recorded, with its arrays; arrays that are changed later are read and written as such.
+    """A call whose kernels were recorded, with its arrays, whose current contents each replay reads and writes.
 
     Args:
         code: The code.
-        work: Does what was recorded, in the order of a stream.
-        keep: What must live as long.
+        work: Replays what was recorded, in the order of a stream.
+        keep: Objects that must live as long.
     """
 
     def __init__(self, code: DeviceCode, work: Callable[[int], None], keep: Sequence[object]) -> None:

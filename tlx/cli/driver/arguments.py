@@ -3,7 +3,7 @@
     -c -o a.o -I include -x c a.txt   ->   (-c) (-o a.o) (-I include) (-x c) (a.txt)
                                            PHASE OUTPUT  OTHER        LANGUAGE INPUT: c
 
-An option that the table does not have is a word of its own, which every step passes on.
+An option that is not in the table is passed on by every step as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which clang to use, and how to run it: its diagnostics and exit statuses are the driver's own.
+"""Finding and running clang, whose diagnostics and exit status become the driver's.
 
-A signal that ends the driver first ends the clang that it waits for, and then removes the driver's temporary files.
+A signal to the driver first ends the clang that it waits for, then removes the driver's temporary files.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def fatal_signals() -> Generator[None]:
 
 
 def end_by(number: int) -> NoReturn:
-    """End this process by a signal, as whoever waits for it expects."""
+    """End this process by a signal, so that its parent sees that signal as the exit status."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     with suppress(InterruptedError):

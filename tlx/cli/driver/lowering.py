@@ -1,7 +1,7 @@
 """The LLVM IR of a source, lowered for the machine that clang compiles for.
 
 Errors, warnings and remarks point at the source. That takes debug information: a source without it is compiled a second
-time, with line tables, if there is something to say.
+time, with line tables, if there is a message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HAS_LOCATIONS: Final = re.compile(r"(?m)^!\d+ = (?:distinct )?!DILocation\(")
 
 @dataclass(slots=True)
 class Outcome:
-    """What the lowering says and returns.
+    """The result of the lowering, with its messages.
 
     Attributes:
         text: The lowered module; None after an error, or if it has no tensor operations.
@@ -106,7 +106,7 @@ def default_target(text: str, *, is_native: bool) -> Target:
 
     Args:
         text: The module.
-        is_native: Whether the machine is this one: then its caches are known.
+        is_native: Whether it is this machine, whose caches are known.
     """
     machine = architecture(triple_of(text) or native_triple())
     sets = [{f[1:] for f in features.split(",") if f.startswith("+")} for features in _FEATURES.findall(text)]

@@ -1,4 +1,4 @@
-"""One source: whether it uses tensors, its LLVM IR, and its dependency file.
+"""A source file: whether it uses tensors, its LLVM IR, and its dependency file.
 
 A C or C++ file uses tensors if it includes `tlx.h`, or has matrix types under `-fenable-matrix`; LLVM IR, if it has
 their functions.

@@ -1,4 +1,4 @@
-"""Numbers and what is computed with them.
+"""Numbers, and operations on them.
 
 registers       values in registers: constants, comparisons, calls, functions
 scalars         the instructions: constants, splats, selection, rounding; operators, functions and casts

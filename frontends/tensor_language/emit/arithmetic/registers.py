@@ -88,7 +88,7 @@ def apply_function(e: Emitter, function: str, value: Value) -> Value:
 
 
 def _applied_in_memory(e: Emitter, function: str, value: Value) -> Value:
-    """A function as a tile operation, which stands in code for a thread like in a kernel; LLVM removes the memory."""
+    """A function as a tile operation, which is valid in a thread's code as in a kernel; LLVM removes the memory."""
     assert isinstance(value.type, VectorType)
     if value.type.count > 1:
         entries = (e.b.extract_element(value, number) for number in range(value.type.count))

@@ -4,5 +4,5 @@ values          their representation and arithmetic, and the components of work-
 memory          loads, stores, atomic updates and prefetches
 distributed     on a grid: the components that each thread of a subgroup holds
 fragments       those of operands and sums of a grid's products
-chunks          those of matrices that are only copied
+chunks          layouts of matrices that are only copied
 """

@@ -49,7 +49,7 @@ class ChunkLayout:
 
     @property
     def words(self) -> VectorType:
-        """The type of what a lane holds."""
+        """The type of a lane's part."""
         return VectorType(self.chunks * _WORDS, I32)
 
     @property
@@ -81,7 +81,7 @@ def load_chunks(e: Emitter, layout: ChunkLayout, address: Callable[[Value, Value
 
 
 def store_chunks(e: Emitter, layout: ChunkLayout, words: Value, address: Callable[[Value, Value], Value]) -> None:
-    """Store what a lane holds to memory, whose columns are aligned."""
+    """Store a lane's part to memory whose columns are aligned."""
     for number, chunk in enumerate(_chunks_of(e, layout, words)):
         e.b.store(chunk, address(*layout.place(e, number)), CHUNK_BYTES)
 

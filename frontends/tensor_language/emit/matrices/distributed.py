@@ -2,10 +2,11 @@
 
     coopmatrix<f32x16x32,matrix_acc>, 16 threads   ->   <32 x float> in each; component v of lane p is entry (p, v)
 
-A layout belongs to a type of matrices. It is that of fragments (`fragments.FragmentLayout`) where the grid multiplies
-such operands or gives such sums, unless the kernel accesses components by their numbers or combines them with values
-that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are only copied
-are chunks of memory (`chunks.ChunkLayout`), and operands of fragments that are only multiplied are their registers.
+A layout belongs to a type of matrices. It is the layout of fragments (`fragments.FragmentLayout`) where the grid
+multiplies such operands or gives such sums, unless the kernel accesses components by their numbers or combines them
+with values that differ between work-items; otherwise it is that of the language (`WorkItemLayout`). Matrices that are
+only copied are chunks of memory (`chunks.ChunkLayout`), and operands of fragments that are only multiplied are their
+registers.
 
 Components have the register type. If threads need each other's entries, a matrix passes through the subgroup's scratch
 memory, column by column. So do the operands of products that are not products of fragments:

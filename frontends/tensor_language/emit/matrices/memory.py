@@ -410,7 +410,7 @@ def _load_chunks(e: Emitter, window: Window, layout: ChunkLayout) -> Parts:
 
 
 def _store_chunks(e: Emitter, window: Window, layout: ChunkLayout, matrix: Matrix) -> None:
-    """Store what each thread holds of a matrix that is only copied."""
+    """Store each thread's part of a matrix that is only copied."""
 
     def each() -> Parts:
         elements = elements_of(e, layout, matrix.value)
@@ -443,7 +443,7 @@ def _places_of_chunks(e: Emitter, window: Window, layout: ChunkLayout) -> Iterat
 def _each_component(
     e: Emitter, window: Window, type_: CoopMatrixType, matrix: Matrix | None, access: Callable[[Value, Parts], Parts]
 ) -> Matrix:
-    """On a grid, access the place of each component that is in bounds; returns what that gives, elsewhere zeros.
+    """On a grid, access each component that is in bounds; returns the results, and zeros for the others.
 
     Args:
         e: The emitter.

@@ -95,7 +95,7 @@ def from_tensor(e: Emitter, token: Local, *, by_rows: bool) -> Value:
 
 
 def entries_of(e: Emitter, type_: CoopMatrixType) -> int:
-    """Entries of the vector of a part: all of the matrix, or on a grid those of a thread."""
+    """Number of entries in the vector of a part: those of the whole matrix or, on a grid, of one thread."""
     return type_.rows * type_.columns if e.item is None else distributed.layout_of(e, type_).components
 
 
