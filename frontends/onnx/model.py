@@ -57,6 +57,29 @@ class ModelError(TlxError):
     """A file is not an ONNX model, is damaged, or uses something that is not supported."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """What a model's file says about the model, by onnxruntime's names.
+
+    Attributes:
+        producer_name: The program that wrote it.
+        domain: Its namespace.
+        version: Its version.
+        description: Its description.
+        graph_name: Name of the graph.
+        graph_description: Description of the graph.
+        custom_metadata_map: Further entries, such as the characters that a text recogniser knows.
+    """
+
+    producer_name: str = ""
+    domain: str = ""
+    version: int = 0
+    description: str = ""
+    graph_name: str = ""
+    graph_description: str = ""
+    custom_metadata_map: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 @dataclass(frozen=True, eq=False)
 class StoredTensor:
     """A tensor of the file; its elements are read when they are first needed.
@@ -301,11 +324,12 @@ class FunctionDefinition:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """A model: its graph, and the functions that it defines by domain and name."""
+    """A model: its graph, the functions that it defines by domain and name, and what it says about itself."""
 
     name: str
     graph: GraphDefinition
     functions: Mapping[tuple[str, str], FunctionDefinition] = field(default_factory=dict[Any, Any])
+    metadata: ModelMetadata = field(default_factory=ModelMetadata)
 
 
 def element_type(number: int) -> np.dtype[Any] | None:
@@ -357,7 +381,7 @@ def read_model(
                 path = Path(data)
             except TypeError:
                 raise UsageError(f"expected the path of a model, its bytes or its message, got {data!r}") from None
-            name, folder = str(path), path.parent
+            name, folder = str(path), path.absolute().parent  # external data is read later
             try:
                 data = path.read_bytes()
             except OSError as error:
@@ -384,7 +408,19 @@ def read_model(
         (_domain(f.domain), _text(f.name)): reader.function(f, {_domain(e.domain): e.version for e in f.opset_import})
         for f in proto.functions
     }
-    return OnnxModel(name, reader.graph(proto.graph), functions)
+    return OnnxModel(name, reader.graph(proto.graph), functions, _metadata(proto))
+
+
+def _metadata(proto: onnx.ModelProto) -> ModelMetadata:
+    return ModelMetadata(
+        _text(proto.producer_name),
+        _text(proto.domain),
+        proto.model_version,
+        _text(proto.doc_string),
+        _text(proto.graph.name),
+        _text(proto.graph.doc_string),
+        {_text(entry.key): _text(entry.value) for entry in proto.metadata_props},
+    )
 
 
 @dataclass(frozen=True, slots=True)

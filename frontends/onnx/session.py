@@ -18,7 +18,7 @@ from tlx.api.compiler import check_settings
 from tlx.api.device.arrays import is_on_device
 from tlx.api.device.streams import CallOrder
 from tlx.diagnostics import TlxError, UsageError, did_you_mean
-from tlx.frontends.onnx.model import Array, OnnxModel, ValueInfo, read_model
+from tlx.frontends.onnx.model import Array, ModelMetadata, OnnxModel, ValueInfo, read_model
 from tlx.frontends.onnx.tensors import BFLOAT16, LARGEST, Tensor, TensorSequence
 from tlx.frontends.onnx.translate import ModelTranslation
 from tlx.graph import Graph, GraphFunction, Value
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tlx.target.target import Target
 
 PRECISIONS: Final = ("float32", BFLOAT16)
+_OPTIONS_OF_ONNXRUNTIME: Final = ("sess_options", "providers", "provider_options")
 Shape = tuple[int, ...]
 
 
@@ -119,6 +120,10 @@ class InferenceSession:
         """
         if precision not in PRECISIONS:
             raise UsageError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+        for name in _OPTIONS_OF_ONNXRUNTIME:
+            if name in settings:
+                remedy = "leave it out; target, threads and cache say how the model is compiled"
+                raise UsageError(f"option '{name}' is onnxruntime's: {remedy}")
         check_settings(target, settings)
         self._model = model if isinstance(model, OnnxModel) else read_model(model)
         self._precision = precision
@@ -151,6 +156,10 @@ class InferenceSession:
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
         return [_described(o, None) for o in self._model.graph.outputs]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model's file says about the model."""
+        return self._model.metadata
 
     def run(
         self, output_names: Sequence[str] | None, inputs: Mapping[str, Any], **order: Unpack[CallOrder]
@@ -284,7 +293,7 @@ class InferenceSession:
         for name in names:
             if name not in known:
                 listed = ", ".join(known) or "none"
-                raise ArgumentError(f"{what}: there is no '{name}'{did_you_mean(str(name), known)}; there are {listed}")
+                raise ArgumentError(f"{what}: there is no '{name}'; there are {listed}{did_you_mean(str(name), known)}")
 
     def _described_inputs(self) -> str:
         return ", ".join(f"{i.name}: {i.type}" for i in self._inputs)

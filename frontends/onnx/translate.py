@@ -134,7 +134,7 @@ class ModelTranslation(Tensors):
         except ModelError:
             raise
         except TlxError as error:
-            raise node.error(error.message) from error
+            raise node.error(error.message.removeprefix("tlx.graph: ")) from error
         except _UNFIT as error:
             shapes = ", ".join(map(_shown, operands))
             reason = str(error) or type(error).__name__

@@ -15,6 +15,7 @@ from onnx import helper
 import tlx
 from tests.semantics.frontends.onnx.models import expected, graph, model
 from tlx.frontends.onnx import InferenceSession
+from tlx.frontends.onnx.model import ModelMetadata
 from tlx.intrinsics.numpy_types import Array
 
 RNG = np.random.default_rng(1)
@@ -51,6 +52,34 @@ def test_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(session.run(["r"], {"x": x})[0], np.maximum(x @ W + B, 0), rtol=1e-5, atol=1e-6)
     assert session.get_inputs()[0].shape == [3, 4]
     assert "@llvm.tensor.matmul" in tlx.onnx.lower(path, shapes={"x": (3, 4)})
+
+
+def test_metadata() -> None:
+    proto = onnx.load_from_string(two_layers())
+    proto.producer_name, proto.model_version, proto.doc_string = "writer", 3, "reads text"
+    helper.set_model_props(proto, {"characters": "abc"})
+    proto.domain, proto.graph.doc_string = "texts", "a row"
+    expected_metadata = ModelMetadata(
+        producer_name="writer",
+        domain="texts",
+        version=3,
+        description="reads text",
+        graph_name=proto.graph.name,
+        graph_description="a row",
+        custom_metadata_map={"characters": "abc"},
+    )
+    assert InferenceSession(proto).get_modelmeta() == expected_metadata
+
+
+def test_external_data_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is that of the folder in which the session was created, though weights are read later."""
+    monkeypatch.chdir(tmp_path)
+    proto = onnx.load_from_string(two_layers())
+    cast("Any", onnx).save(proto, "model.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    session = InferenceSession("model.onnx")
+    monkeypatch.chdir("/")
+    x = RNG.normal(size=(3, 4)).astype(np.float32)
+    np.testing.assert_allclose(session.run(["r"], {"x": x})[0], np.maximum(x @ W + B, 0), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("saturate", [0, 1])
@@ -461,7 +490,7 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
     ("call", "said"),
     [
         (lambda: SESSION.run(None, {}), "no array for input 'x'; the inputs are x: tensor(float)"),
-        (lambda: SESSION.run(None, {"X": X}), "inputs: there is no 'X'; did you mean 'x'?; there are x"),
+        (lambda: SESSION.run(None, {"X": X}), "inputs: there is no 'X'; there are x; did you mean 'x'?"),
         (lambda: SESSION.run(["q"], {"x": X}), "outputs: there is no 'q'; there are p, r"),
         (lambda: SESSION.run(None, {"x": X.astype("f8")}), "input 'x': expected an array of float32, got float64"),
         (lambda: SESSION.run(None, {"x": X[0]}), "input 'x': expected shape (x_0, x_1), got (4,)"),
@@ -474,7 +503,7 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
             "Tanh 'second': error: output 'y' is already the output of an earlier node",
         ),
         (lambda: FIXED.run(None, {"x": X[:1]}), "input 'x': expected shape (2, 4), got (1, 4)"),
-        (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: "),
+        (lambda: SESSION.run(None, {"x": X[:, :3]}), "<bytes>: Gemm 'first': error: dot_general: "),
         (lambda: InferenceSession(two_layers(), shapes={"z": (1,)}), "shapes: there is no 'z'; there are x"),
         (lambda: InferenceSession(two_layers(), shapes={"x": (-1, 4)}), "shapes: expected the extents of input 'x'"),
         (
@@ -493,6 +522,10 @@ FIXED = InferenceSession(two_layers(dynamic=False), lazy=True)
             "inputs: 'x' has a value that calls do not pass; to change it, create the session with constants=",
         ),
         (lambda: InferenceSession(two_layers(), precision="half"), "precision 'half' is not one of float32, bfloat16"),
+        (
+            lambda: InferenceSession(two_layers(), providers=["CPUExecutionProvider"]),
+            "option 'providers' is onnxruntime's: leave it out",
+        ),
         (lambda: InferenceSession(two_layers(), thread="openmp"), "unknown option 'thread'; did you mean 'threads'?"),
         (lambda: InferenceSession(two_layers(), target="avx3"), "unknown target 'avx3'"),
         (lambda: InferenceSession("no/model.onnx"), "no/model.onnx: error: No such file or directory"),
