@@ -33,6 +33,7 @@ SHUFFLE: Final = "shufflevector"
 _RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
 _COMPUTED_IN_FLOAT: Final = {*CONVERSIONS, "llvm.fptosi.sat", "llvm.fptoui.sat"}
 _VALUE_CASTS: Final = CAST_OPCODES - {"bitcast", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast"}
+_ELEMENTWISE_OPCODES: Final = BINARY_OPCODES | _VALUE_CASTS | {"fneg", "icmp", "fcmp", "select"}
 
 
 def _never(*_arguments: Any) -> NoReturn:
@@ -73,9 +74,7 @@ def is_elementwise(instruction: Instruction) -> bool:
         return False
     if not all(_fits(operand.type, type_.count) for operand in call_operands(instruction)):
         return False
-    return instruction.opcode in BINARY_OPCODES | _VALUE_CASTS | {"fneg", "icmp", "fcmp", "select"} or bool(
-        intrinsic_of(instruction)
-    )
+    return instruction.opcode in _ELEMENTWISE_OPCODES or bool(intrinsic_of(instruction))
 
 
 def call_operands(instruction: Instruction) -> list[Value]:

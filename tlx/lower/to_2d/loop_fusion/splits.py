@@ -27,8 +27,7 @@ from typing import Final
 from tlx.intrinsics.products import axes_of, free_axes
 from tlx.intrinsics.tensor_type import TensorType, tensor_type
 from tlx.ir.tensors.model import TensorOp
-from tlx.lower.operations import UNARY_INTRINSICS
-from tlx.lower.to_2d.analysis.tensor_operations import MMA, ORDINARY
+from tlx.lower.to_2d.analysis.tensor_operations import MMA, ORDINARY, POINTWISE
 from tlx.lower.to_2d.fusion import is_reduction
 
 
@@ -115,7 +114,7 @@ def operand_splits(op: TensorOp, split: Split) -> OperandSplits | None:
     if split.gap and op.result is not None:
         return None
     name, result = op.intrinsic.name, op.result or op.tensors[0].type
-    if name in UNARY_INTRINSICS | {ORDINARY, "tovector"} or op.pointer is not None:
+    if name in POINTWISE or name == "tovector" or op.pointer is not None:
         same = all(tensor.type.count == split.count for tensor in op.tensors)
         fits = (name == ORDINARY and not split.gap) or split.position_in(op.tensors[0].type) is not None
         return (split,) * len(op.tensors) if same and fits else None
