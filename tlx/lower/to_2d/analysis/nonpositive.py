@@ -19,7 +19,7 @@ from tlx.ir.module import NONPOSITIVE, Module, is_nonpositive
 from tlx.ir.rewrite import definitions
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.inference import analyse
-from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.tensors.model import FunctionTensors, Tensor
 from tlx.ir.values import Local, Value
 
 
@@ -43,22 +43,22 @@ def _is_maximum(tensors: FunctionTensors, x: Value, maxima: Value) -> bool:
     broadcast = tensors.definition_of(maxima)
     if broadcast is None or broadcast.intrinsic.name != "broadcast" or broadcast.scalars:
         return False
-    maximum = _operation(tensors, broadcast.tensors[0])
+    maximum = tensors.definition(broadcast.tensors[0])
     if maximum is None or maximum.intrinsic.name != "reduce.max":
         return False
     operand, repeated = maximum.tensors[0], broadcast.tensors[0].type
-    if (
-        operand.kind != "value"
-        or str(operand.source) != str(x)
-        or not (_is_plain(operand.type) and _is_plain(repeated))
-    ):
+    if not (_is_of(tensors, operand, x) and _is_plain(operand.type) and _is_plain(repeated)):
         return False
     columns = _reduced_columns(operand.type, maximum.dims[0])
     return columns is not None and columns == _repeated_columns(repeated, *broadcast.dims)
 
 
-def _operation(tensors: FunctionTensors, tensor: Tensor) -> TensorOp | None:
-    return tensors.definition_of(tensor.source) if tensor.kind == "value" else None
+def _is_of(tensors: FunctionTensors, tensor: Tensor, x: Value) -> bool:
+    """Whether a flattened vector is that of a tensor."""
+    if tensor.kind == "value":
+        return str(tensor.source) == str(x)
+    vector = tensors.definition_of(x)
+    return vector is not None and vector.intrinsic.name == "tovector" and vector.tensors[0] is tensor
 
 
 def _is_plain(type_: TensorType) -> bool:

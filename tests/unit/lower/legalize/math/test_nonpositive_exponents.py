@@ -33,6 +33,7 @@ def softmax_numerators(
     reduction: str = "max",
     reduced: str = "%v",
     difference: str = "%v, %b",
+    token: str = "%r.t",
 ) -> str:
     """`y = exp(x - max(x))` of the rows of a tensor of rank 3, or something like it."""
 
@@ -53,7 +54,7 @@ def softmax_numerators(
       %z.t = call token @llvm.tensor.load(ptr elementtype({element}) %z, {vector(shape)}, {order}, {zeros}, {zeros})
       %w = call <{n} x {element}> @llvm.tensor.tovector(token %z.t)
       %r.t = call token @llvm.tensor.typeinfo(<{n} x {element}> {reduced}, {vector(shape)}, {order}, {zeros})
-      %m = call <{m} x {element}> @llvm.tensor.reduce.{reduction}(token %r.t, {vector(window)}, {vector("1, 1, 1")})
+      %m = call <{m} x {element}> @llvm.tensor.reduce.{reduction}(token {token}, {vector(window)}, {vector("1, 1, 1")})
       %m.t = call token @llvm.tensor.typeinfo(<{m} x {element}> %m, {vector(maxima)}, {orders}, {none})
       %b = call <{n} x {element}> @llvm.tensor.broadcast(token %m.t, {vector(shape)}, {vector(dims)})
       %d = fsub <{n} x {element}> {difference}
@@ -73,6 +74,7 @@ def is_marked(text: str) -> bool:
     [
         {},
         {"element": "float"},
+        {"token": "%x.t"},
         {"maxima": "2, 4, 1", "dims": "0, 1, 2"},
         {"maxima": "8", "shape": "8, 2, 256", "window": "1, 2, 256", "dims": "0"},
         {"maxima": "1", "shape": "1, 2, 256", "window": "1, 2, 256", "dims": "0"},
@@ -89,6 +91,7 @@ def test_differences_from_the_maxima_of_rows_are_marked(form: dict[str, Any]) ->
         {"reduction": "min"},
         {"reduction": "add"},
         {"reduced": "%w"},
+        {"token": "%z.t"},
         {"difference": "%w, %b"},
         {"difference": "%b, %v"},
         {"shape": "2, 4, 4", "window": "1, 4, 1", "maxima": "2, 4"},

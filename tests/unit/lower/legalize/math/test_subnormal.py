@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I8, FloatType, VectorType
 from tlx.ir.values import Value
 from tlx.lower.legalize.math import emit_math_function
+from tlx.lower.legalize.math.arithmetic import lanes_of as lanes_of_register
+from tlx.lower.legalize.math.exponential import raised_exp
 from tlx.lower.operations import FULL_ACCURACY, Accuracy
+from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
 FLAT = ("exp", "exp2", "sigmoid", "tanh", "log", "log2", "log10")
@@ -48,15 +51,19 @@ def logged(b: Builder, log: Value, values: Sequence[Value], offset: int) -> int:
 
 
 def instrumented(name: str, element: FloatType, target: Target, accuracy: Accuracy = FULL_ACCURACY) -> tuple[str, int]:
-    """`@f(out, in, log)`: the function of one register; operands and results of arithmetic are stored to `log`."""
+    """As `instrumented_code`, of a function."""
+    return instrumented_code(lambda b, x: emit_math_function(b, target, name, x, element, accuracy), element, target)
+
+
+def instrumented_code(emit: Callable[[Builder, Value], Value], element: FloatType, target: Target) -> tuple[str, int]:
+    """`@f(out, in, log)`: code for one register; operands and results of arithmetic are stored to `log`."""
     module = parse("")
     pointer = module.pointer_to(I8)
     function = new_function(module, "f", [(pointer, "", p) for p in ("out", "in", "log")], "nounwind", "")
     b = Builder(module, function)
     out, source, log = (argument.value for argument in function.arguments)
     register = VectorType(lanes_of(target, element), element)
-    result = emit_math_function(b, target, name, b.load(register, source, 1), element, accuracy)
-    b.store(result, out, 1)
+    b.store(emit(b, b.load(register, source, 1)), out, 1)
     b.ret()
     size = 0
     for block in function.blocks:
@@ -108,3 +115,21 @@ def test_none_for_results_of_16_bits(name: str, target: Target) -> None:
         machine.call("f", result[i : i + lanes], x[i : i + lanes], log)
         subnormal = (log != 0) & (np.abs(log) < np.finfo(np.float32).tiny)
         assert not subnormal.any(), x[i : i + lanes][np.flatnonzero(subnormal) % lanes]
+
+
+def test_none_before_powers_are_rounded_to_bfloat() -> None:
+    target = find_target("avx512")
+    functions = target.instructions.functions
+    assert functions is not None
+    text, size = instrumented_code(
+        lambda b, x: raised_exp(lanes_of_register(b, target, x, FLOAT), functions, x), FLOAT, target
+    )
+    machine, lanes = Machine(parse(text)), lanes_of(target, FLOAT)
+    x = arguments(FLOAT)
+    x = np.where(x > 0, -x, x)
+    x = np.concatenate([x, np.zeros(-x.size % lanes, np.float32)])
+    result, log = np.zeros_like(x), np.zeros(size // 4, np.float32)
+    for i in range(0, x.size, lanes):
+        machine.call("f", result[i : i + lanes], x[i : i + lanes], log)
+        assert not ((log != 0) & (np.abs(log) < np.finfo(np.float32).tiny)).any(), x[i : i + lanes]
+    assert np.all(result[~np.isnan(x)] >= np.finfo(np.float32).tiny)
