@@ -185,6 +185,7 @@ template <typename T> T tensor_convolution(int, ...) TLX_ATTRIBUTES;
 template <typename T> T tensor_relu(int, ...) TLX_ATTRIBUTES;
 template <typename T> T tensor_tanh(int, ...) TLX_ATTRIBUTES;
 template <typename T> T tensor_sigmoid(int, ...) TLX_ATTRIBUTES;
+template <typename T> T tensor_erfc(int, ...) TLX_ATTRIBUTES;
 template <typename T> T tensor_sin(int, ...) TLX_ATTRIBUTES;
 template <typename T> T tensor_cos(int, ...) TLX_ATTRIBUTES;
 template <typename T> T tensor_exp(int, ...) TLX_ATTRIBUTES;
@@ -267,6 +268,9 @@ template <typename T> T tensor_reshape_permute(int, ...) TLX_ATTRIBUTES;
 
 /* tensor_sigmoid(x): Logistic function. */
 #define tensor_sigmoid(...) TLX_CALL(_tensor_t, sigmoid, __VA_ARGS__)
+
+/* tensor_erfc(x): Complementary error function. */
+#define tensor_erfc(...) TLX_CALL(_tensor_t, erfc, __VA_ARGS__)
 
 /* tensor_sin(x): Sine. */
 #define tensor_sin(...) TLX_CALL(_tensor_t, sin, __VA_ARGS__)
@@ -357,6 +361,7 @@ template <typename T> T tensor_reshape_permute(int, ...) TLX_ATTRIBUTES;
   TLX_EXTERN T tensor_relu_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_tanh_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_sigmoid_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_erfc_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_sin_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_cos_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_exp_##suffix(int, ...) TLX_ATTRIBUTES; \

@@ -9,6 +9,7 @@ of numbers take turns, the shortest time counts. Every result is compared with n
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -35,6 +36,7 @@ FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "sigmoid": lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x))),
     "silu": lambda x: x * FUNCTIONS["sigmoid"](x),
     "tanh": np.tanh,
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,

@@ -114,15 +114,15 @@ def swish(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
     return t.multiply(x, t.unary("sigmoid", t.multiply(x, alpha)))
 
 
-@operator("Gelu", "com.microsoft.Gelu", note="float64 is computed in float32")
+@operator("Gelu", "com.microsoft.Gelu")
 def gelu(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
-    """`x / 2 (1 + erf(x / sqrt(2)))`, or its approximation by tanh."""
+    """`x / 2 erfc(-x / sqrt(2))`, or its approximation by tanh."""
     value = t.value(x)
     if node.text("approximate", "none") == "tanh":
         return t.graph.gelu(value)
-    wide = t.convert(value, np.float32)
-    bell = t.add(t.graph.erf(t.value(t.multiply(wide, math.sqrt(0.5)))), 1)
-    return t.convert(t.multiply(t.multiply(wide, 0.5), bell), x.dtype)
+    wide = value if value.dtype.itemsize > 4 else t.convert(value, np.float32)
+    doubled_share = t.graph.erfc(t.value(t.multiply(wide, -math.sqrt(0.5))))
+    return t.convert(t.multiply(t.multiply(wide, 0.5), doubled_share), x.dtype)
 
 
 @operator("com.microsoft.BiasGelu", "com.microsoft.FastGelu")

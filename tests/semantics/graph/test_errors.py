@@ -98,7 +98,7 @@ CASES: list[tuple[str, Callable[[Graph, Any, Any], Any]]] = [
     ),
     ("parameter: 'complex64' is not an element type", lambda g, _, __: g.parameter("z", (2,), "complex64")),
     ("parameter: shape (2, -1) has a negative extent", lambda g, _, __: g.parameter("z", (2, -1))),
-    ("erfc: not defined for float64: convert", lambda g, x, _: g.erfc(g.convert(x, "float64"))),
+    ("erfc: the operand has type int32, not a float", lambda g, x, _: g.erfc(g.convert(x, "int32"))),
     ("multiply_add: the operands have type int32", lambda g, x, _: g.multiply_add(g.convert(x, "int32"), 2, 1)),
     ("add: expected a value, an array or a number, got 'a'", lambda _, x, __: x + "a"),
     ("text: the graph has no output", lambda g, _, __: g.text()),

@@ -12,9 +12,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from tests.semantics.graph.checks import Array, check, names, random
-from tests.support.tools import require_processor
 from tlx.graph import Graph, Value
-from tlx.lower.pipeline import lower
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16, bfloat16)]
 INTEGERS = [np.dtype(t) for t in (np.int8, np.int32, np.int64, np.uint8, np.uint32)]
@@ -524,40 +522,17 @@ def test_error_function(dtype: np.dtype[Any]) -> None:
     check(lambda g, a: g.erf(a), np.vectorize(math.erf), x, tolerance=bound / 4, terms=0)
 
 
-@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float16), np.dtype(bfloat16)], ids=names)
+@pytest.mark.parametrize("dtype", [np.dtype(t) for t in (np.float64, np.float32, np.float16, bfloat16)], ids=names)
 def test_complementary_error_function(dtype: np.dtype[Any]) -> None:
-    """The error is relative, also in the tail, where 1 - erf would cancel."""
+    """The error is relative, also in the tail, where 1 - erf would cancel; below the normal numbers, it may be 0."""
     x = np.concatenate([np.linspace(-6, 9.194, 2001), [1e-20, -0.0, 9.3, 40, np.inf, -np.inf]]).astype(dtype)
     graph = Graph()
     graph.output(graph.erfc(graph.parameter("x", x.shape, dtype)))
     expected = np.vectorize(math.erfc)(x.astype(np.float64))
-    least = 2**-14 if dtype == np.float16 else 2**-126
-    bound = 100 * 2**-24 if dtype == np.float32 else ROUNDING
+    least = {np.dtype(np.float16): 2.0**-14, np.dtype(np.float64): 0}.get(dtype, 2.0**-126)
+    bound = {np.dtype(np.float32): 4 * 2.0**-23, np.dtype(np.float64): 6 * 2.0**-52}.get(dtype, ROUNDING)
     for function in (graph.evaluate, graph.compile(), graph.compile("generic")):
         np.testing.assert_allclose(function(x).astype(np.float64), expected, rtol=bound, atol=least)
-
-
-@pytest.mark.parametrize(("target", "most"), [("avx2", 40), ("avx512", 37)])
-def test_complementary_error_function_of_floats(target: str, most: int) -> None:
-    """It is within 6.4 ulp with fused multiply-adds, down to the least normal number, and takes few instructions."""
-    require_processor(target)
-    limit = np.float32(float.fromhex("0x1.2639bep+3"))  # the last number whose erfc is normal
-    x = np.concatenate([np.linspace(-4, limit, 300_001), [-0.0, 1e-30, -1e-40, np.nextafter(limit, np.float32(10))]])
-    x = np.concatenate([x, [0.0, np.inf, -np.inf, np.nan]]).astype(np.float32)
-    graph = Graph()
-    graph.output(graph.erfc(graph.parameter("x", x.shape, x.dtype)))
-    got = graph.compile(target)(x).astype(np.float64)
-    np.testing.assert_array_equal(got[-4:], [1, 0, 2, np.nan])
-    expected = np.vectorize(math.erfc)(x.astype(np.float64))[:-4]
-    ulp = np.exp2(np.floor(np.log2(np.maximum(expected, 2.0**-126))) - 23)
-    is_normal = x[:-4] <= limit
-    assert np.max((np.abs(got[:-4] - expected) / ulp)[is_normal]) < 6.4
-    assert np.all(got[:-4][~is_normal] <= 2.0**-126)
-    graph = Graph()
-    graph.output(graph.erfc(graph.parameter("x", (16,), np.float32)))
-    kernel = next(str(f) for f in lower(graph.module(), target).functions if "tlx.map" in f.name)
-    computing = re.findall(r"= (?:call <\d+ x|fcmp|select|f\w+ (?:contract |arcp )?<|shl|add <)", kernel)
-    assert 30 <= len(computing) <= most
 
 
 def test_multiply_add() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -70,7 +71,11 @@ def test_functions_keep_the_type_and_leave_padding_zero(name: str) -> None:
         x = Stored(np.random.default_rng(seed), "a", (2, 3, 4))
         got = call(empty(x.shape), name, [x])
         wide = x.data.astype(np.float64)
-        formulas: dict[str, Array] = {"relu": np.maximum(wide, 0), "sigmoid": 1 / (1 + np.exp(-wide))}
+        formulas: dict[str, Array] = {
+            "relu": np.maximum(wide, 0),
+            "sigmoid": 1 / (1 + np.exp(-wide)),
+            "erfc": np.vectorize(math.erfc)(wide),
+        }
         expected = (formulas[name] if name in formulas else getattr(np, name)(wide)).astype(np.float32)
         np.testing.assert_array_equal(logical(got, x.layout, x.padding), expected)
         inside = np.zeros(x.shape, bool)

@@ -474,7 +474,7 @@ def products_with_subnormals(
     factors: Sequence[Value],
     numbers: Sequence[Value],
 ) -> list[Value]:
-    """Products by factors from 0 to 1 that may be subnormal, in about the same time for all of them.
+    """Products by factors from 0 that may be subnormal, in about the same time for all of them.
 
     Empty where the instruction is emitted as it is: on machines with grids, to which all factors are alike, and on
     those with instructions for exponents, where a branch takes 2 to 10 % of the time of x sigmoid(x) (Xeon 6/207/2,

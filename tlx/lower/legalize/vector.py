@@ -450,16 +450,22 @@ class VectorLegalizer(TileValues):
     def _products_with_subnormals(
         self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
-        """A product by a sigmoid, which may be subnormal; empty for other operations."""
+        """A product by a sigmoid or an erfc, which may be subnormal; empty for other operations."""
         if operation.opcode != "fmul":
             return []
-        definitions = [self.tensors.definition_of(value) for value in values]
-        index = next((i for i, d in enumerate(definitions) if d is not None and d.intrinsic.name == "sigmoid"), None)
+        index = next((i for i, value in enumerate(values) if self._may_be_subnormal(value)), None)
         if index is None:
             return []
         registers = [tile for tile in tiles if isinstance(tile, list)]
         factors, numbers = registers[index], registers[1 - index]
         return products_with_subnormals(self.b, self.target, operation, element, factors, numbers)
+
+    def _may_be_subnormal(self, value: Value) -> bool:
+        """Whether a value is that of a function from 0 whose results may be subnormal where its arguments are not."""
+        op = self.tensors.definition_of(value)
+        if op is None or op.intrinsic.name not in ("sigmoid", "erfc"):
+            return False
+        return op.intrinsic.name == "sigmoid" or not has_no_subnormals(op.instruction)
 
     def _shuffled(self, instruction: Instruction) -> Registers:
         """A shufflevector: adjacent elements of a tile's row, or any elements of one or two registers."""

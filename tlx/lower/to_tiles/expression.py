@@ -147,6 +147,7 @@ class MatrixView:
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH_INTRINSICS | LIBRARY_FUNCTIONS)
 _LONG_OPERATIONS: Final = DIVISIONS | {"frem"}
 _MATH_COST: Final = 20
+_ERFC_COST: Final = _MATH_COST + 12  # a power, and a polynomial
 _CONVERTED_COST: Final = 6
 """Instructions of an operation on half or bfloat that is computed in float."""
 _BRANCHING: Final = frozenset({"sin", "cos"})
@@ -325,7 +326,7 @@ class Expression:
 
     def _cost(self, node: Node, target: Target) -> int:
         if isinstance(node, UnaryNode):
-            return _MATH_COST if node.name in MATH_INTRINSICS else 1
+            return _ERFC_COST if node.name == "erfc" else _MATH_COST if node.name in MATH_INTRINSICS else 1
         if not isinstance(node, InstructionNode):
             return 0
         if node.operation.callee in _MATH_CALLS or node.operation.opcode in _LONG_OPERATIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ VALUES: Final[dict[str, tuple[list[Any], Array]]] = {
     "ceil_": ([X / 2], np.ceil(X / 2)),
     "chained": ([X / 2], np.maximum(np.floor(X / 2), 0)),
     "sigmoid": ([X], 1 / (1 + np.exp(-X.astype(np.float64)))),
+    "erfc_": ([POSITIVE], np.vectorize(math.erfc)(PRECISE)),
     **{
         f"{name}_": ([POSITIVE], getattr(np, name)(PRECISE))
         for name in ("sqrt", "tanh", "sin", "cos", "exp", "exp2", "log", "log2", "log10")

@@ -445,6 +445,9 @@ def unary_facts(name: str, x: KnownValue) -> ValueFacts:
 
 TENSORS: Final[dict[str, Operation]] = {
     **PRODUCTS,
-    **{name: _unary(name) for name in "relu fabs sqrt floor ceil tanh sigmoid erfc sin cos exp exp2 log log2 log10".split()},
+    **{
+        name: _unary(name)
+        for name in "relu fabs sqrt floor ceil tanh sigmoid erfc sin cos exp exp2 log log2 log10".split()
+    },
     **SHAPES,
 }

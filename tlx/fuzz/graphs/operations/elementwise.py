@@ -19,6 +19,7 @@ _UNARY: Final[
 ] = {  # the function in jax.numpy, and the bound of its results from that of its operand
     "tanh": ("tanh", lambda b: 1),
     "sigmoid": ("", lambda b: 1),
+    "erfc": ("", lambda b: 2),
     "sin": ("sin", lambda b: 1),
     "cos": ("cos", lambda b: 1),
     "exp": ("exp", math.exp),
@@ -51,11 +52,12 @@ def _draw_unary(d: GraphDraft) -> DrawnOperation | None:
 
 
 def _jax_unary(j: Any, x: Any, name: str) -> Any:
-    return j.nn.sigmoid(x) if name == "sigmoid" else getattr(j.np, name)(x)
+    functions = {"sigmoid": j.nn.sigmoid, "erfc": j.scipy.special.erfc}
+    return functions[name](x) if name in functions else getattr(j.np, name)(x)
 
 
 def _graph_unary(g: Any, x: Any, name: str) -> Any:
-    return g.unary(name, x)
+    return g.erfc(x) if name == "erfc" else g.unary(name, x)
 
 
 def _draw_positive(d: GraphDraft) -> DrawnOperation | None:

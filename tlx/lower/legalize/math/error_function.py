@@ -6,7 +6,10 @@
 P and R are polynomials with positive coefficients, so that nothing cancels. Where a is large and their rounding errors
 add up, R is a small part of the denominator, and the errors of P almost cancel. They were fitted in 230 bits, with
 weights that make the largest relative errors equal, and then rounded: 2^-25.8 for floats (degrees 4 and 4), 2^-57.8 for
-doubles (10 and 9).
+doubles (10 and 9). With all roundings, the error is at most 3.4 ulp of floats with fused multiply-adds, 3.9 without.
+
+P(0) is 13/8 for floats: near 0, P and the denominator are then a little below 2, where a rounding error is the smallest
+part of a number. The denominator is R + (sqrt(pi) - 2) a P + 2 a P, whose last product is exact.
 
 The rounding error of a² would become an error of the result. So a² is a sum of two, with a fused multiply-add
 
@@ -16,11 +19,11 @@ and without, with z near a that has half of the bits,
 
     h = z z                 l = (a - z) (a + z)
 
-and l is subtracted from the reduced exponent. Where the result is below the normal numbers, it is computed multiplied by
-a power of two, as that of `exp` is.
+and l is subtracted from the reduced exponent. Where the result is below the normal numbers, it is computed multiplied
+by a power of two, as that of `exp` is.
 
 For results of 16 bits, if those below the normal numbers may be zero, erfc a = 2^(a p(a)) with a polynomial of degree
-8, whose error is 2^-14.9; with the roundings 2^-14.3.
+8, whose error is 2^-14.9 up to the last normal result; with the roundings 2^-14.2.
 """
 
 from __future__ import annotations

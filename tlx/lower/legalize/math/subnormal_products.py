@@ -30,7 +30,7 @@ def subnormal_products(
 
     Args:
         lanes: Arithmetic on registers like the factors.
-        pairs: Factors from 0 to 1, and what is multiplied by them.
+        pairs: Factors from 0, and what is multiplied by them.
         multiply: Emits the instruction for each.
     """
     b, least = lanes.b, 2.0 ** (1 - lanes.bias)

@@ -94,7 +94,7 @@ def tile_shape(value: Expression, target: Target) -> TileShape:
         return TileShape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(limits.elementwise.max_registers_per_value, target.registers // (2 * value.max_live + 1)))
     if value.cost(target) >= COSTLY:
-        registers = min(registers, _costly_registers(value, target))
+        registers = _even_if_joined(min(registers, _costly_registers(value, target)), value, target)
     across = min(registers, -(-value.cols // lanes))
     return TileShape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
 
@@ -109,6 +109,16 @@ def _costly_registers(value: Expression, target: Target) -> int:
     if value.branches:
         return 1
     return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits(target)) // 32)
+
+
+def _even_if_joined(registers: int, value: Expression, target: Target) -> int:
+    """A number of registers at a time, even where two of them are rounded to one of half or bfloat.
+
+    Three at a time take 1.08 to 1.16 times as long as two (GELU, SiLU and x tanh(x) of 65,536 bfloats in float with
+    AVX-512, Xeon 6/167/1, medians, 2026-12-01): the third is rounded alone.
+    """
+    is_joined = registers > 1 and bits_of(value.nodes[-1].element) == 16 and value.bits(target) == 32
+    return registers - registers % 2 if is_joined else registers
 
 
 def needs_transpose(value: Expression) -> bool:

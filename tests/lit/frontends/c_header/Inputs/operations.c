@@ -56,6 +56,7 @@ f16 floor_(f16 x) { return tensor_floor(tensor_typeinfo(x, M44)); }
 f16 ceil_(f16 x) { return tensor_ceil(tensor_typeinfo(x, M44)); }
 f16 sqrt_(f16 x) { return tensor_sqrt(tensor_typeinfo(x, M44)); }
 f16 tanh_(f16 x) { return tensor_tanh(tensor_typeinfo(x, M44)); }
+f16 erfc_(f16 x) { return tensor_erfc(tensor_typeinfo(x, M44)); }
 f16 sigmoid(f16 x) { return tensor_sigmoid(tensor_typeinfo(x, M44)); }
 f16 sin_(f16 x) { return tensor_sin(tensor_typeinfo(x, M44)); }
 f16 cos_(f16 x) { return tensor_cos(tensor_typeinfo(x, M44)); }

@@ -23,7 +23,7 @@ from tlx.lower.operations import FULL_ACCURACY, Accuracy
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
-FLAT = ("exp", "exp2", "sigmoid", "tanh", "log", "log2", "log10")
+FLAT = ("exp", "exp2", "sigmoid", "tanh", "erfc", "log", "log2", "log10")
 ARITHMETIC = ("fmul", "fdiv", "fadd", "fsub")
 LARGE_ARGUMENTS = (1.0, -1.0, 2.0, 8.5, 88.0, 3e38, np.inf, -np.inf, -3e38, -1e9, -200.0, -151.0, -149.5, -126.5)
 SMALL_ARGUMENTS = (0.0, -0.0, 1e-3, -1e-5, 1e-12, 3e-16, -1e-18, 1e-22, -1e-30, 1e-36, -1e-38)
@@ -35,7 +35,7 @@ def arguments(element: FloatType) -> NDArray[Any]:
     least, bias = (-149, 126) if element == FLOAT else (-1074, 1022)
     subnormal = [sign * m * 2.0**least for sign in (1, -1) for m in (1, 2, 77, 2.0**20 - 1, 2.0**22)]
     powers = np.linspace(-bias - 2, least - 3, 41)
-    near = np.concatenate([powers, powers * np.log(2)])
+    near = np.concatenate([powers, powers * np.log(2), np.sqrt(-powers * np.log(2))])
     few = [*LARGE_ARGUMENTS, *SMALL_ARGUMENTS, *subnormal, np.nan, 1e-200 if element == DOUBLE else 0.0]
     with np.errstate(all="ignore"):
         return np.concatenate([near, few]).astype(kind)
