@@ -58,13 +58,13 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.ir.values import Value
+from tlx.lower.cost import randomized_cycles
 from tlx.lower.memory.views import StridedDim
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
 from tlx.lower.to_2d.loop_nests import LoopDim, collapse_dims, loop_nest
 from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
 from tlx.target.costs.blocks import BlockCosts
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 
