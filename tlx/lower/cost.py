@@ -120,7 +120,7 @@ class ComputeUnit:
         """Whether tiles may multiply matrices of these extents; vectors are better for a single row or column."""
         return self.rows > 0 and rows > 1 and columns > 1
 
-    def for_product(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> ComputeUnit:
+    def for_product(self, rows: int, columns: int, depth: int, group: int, packings: float) -> ComputeUnit:
         """The vector unit where it takes fewer cycles for a product than this unit, else this unit; see `cycles`.
 
         On vectors, the right operand is packed, too, if its elements are narrower than the sums.
@@ -271,7 +271,7 @@ def needed_registers(mr: int, nv: int, *, spare: int = 0, elements: int = 1) -> 
     return mr * nv + (min(mr, nv) if elements == 1 else mr) + 1 + spare
 
 
-def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int, elements: int = 1) -> Iterator[tuple[int, int]]:
+def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int, elements: int) -> Iterator[tuple[int, int]]:
     """Tiles (rows, vectors) that fit the registers."""
     for mr in range(1, min(m, registers) + 1):
         for nv in range(1, min(vectors, registers) + 1):

@@ -159,7 +159,7 @@ def emit_depthwise(
     choice: DepthwiseBlocking,
     element: Type,
     epilogue: ContractionEpilogue | None,
-    sliced: SlicedOperand | None = None,
+    sliced: SlicedOperand | None,
 ) -> None:
     """Write the loops and the tree.
 

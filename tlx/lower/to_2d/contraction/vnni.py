@@ -224,7 +224,7 @@ def are_whole_registers(registers: Sequence[RaggedColumns], lanes: int) -> bool:
     return all(step % lanes == 0 for step in steps)
 
 
-def with_dense_strides(dims: Sequence[StridedDim[int]], step: int = 1) -> tuple[LoopDim, ...]:
+def with_dense_strides(dims: Sequence[StridedDim[int]], step: int) -> tuple[LoopDim, ...]:
     """Loops over dimensions, with their strides and those of a dense copy, in which the last one's is `step`."""
     loops = list[LoopDim]()
     for dim in reversed(dims):

@@ -356,7 +356,7 @@ def dot_product_columns(
     shape: RegisterTileProblem,
     *,
     spare: int,
-    packs_a: bool = False,
+    packs_a: bool,
 ) -> int:
     """How many last columns are dot products along K: 0 where a register of padded columns takes fewer cycles.
 
