@@ -96,7 +96,7 @@ class TensorType:
         """
         return _strides(self.shape, tuple(pitches or self.shape))
 
-    def logical_strides(self, pitches: Sequence[int] | None = None) -> tuple[int, ...]:
+    def logical_strides(self, pitches: Sequence[int] | None) -> tuple[int, ...]:
         """Distance in elements between neighbours along each *logical* dimension."""
         return _logical(self.strides(pitches), self.layout)
 

@@ -153,7 +153,7 @@ def add_incoming(phi: Instruction, value: Value, block: str) -> None:
     phi.spans = None
 
 
-def split_block(function: Function, block: Block, index: int, stem: str = "split") -> Block:
+def split_block(function: Function, block: Block, index: int, stem: str) -> Block:
     """Move the instructions from `index` on to a new block after `block`.
 
     `block` is left without a terminator; the phis of its successors then name the new block.

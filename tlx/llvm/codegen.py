@@ -20,9 +20,7 @@ from tlx.llvm.triples import architecture, baseline, native_triple, normalized, 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 
 
-def check_subtarget(
-    triple: str, target: str, features: Sequence[str], cpu: str = "", requested: Sequence[str] = ()
-) -> None:
+def check_subtarget(triple: str, target: str, features: Sequence[str], cpu: str, requested: Sequence[str]) -> None:
     """Check that LLVM knows a processor and features for a triple.
 
     Args:

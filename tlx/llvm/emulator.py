@@ -186,7 +186,7 @@ def _shortened(errors: str) -> str:
     return "; ".join(dict.fromkeys(lines[:4])) or errors.strip()[:400]
 
 
-def compile_ir(compiler: str, text: str, triple: str, opt_level: int = 2) -> bytes:
+def compile_ir(compiler: str, text: str, triple: str, opt_level: int) -> bytes:
     """The object file that a clang makes of LLVM assembly.
 
     Args:

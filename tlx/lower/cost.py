@@ -34,14 +34,14 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, isinf
 from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, Type, bits_of, bytes_of
 from tlx.target.costs.blocks import BlockCosts
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches, MemoryModel
 from tlx.target.matrix_unit import MatrixUnitCosts, TileKind
@@ -120,7 +120,7 @@ class ComputeUnit:
         """Whether tiles may multiply matrices of these extents; vectors are better for a single row or column."""
         return self.rows > 0 and rows > 1 and columns > 1
 
-    def for_product(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> ComputeUnit:
+    def for_product(self, rows: int, columns: int, depth: int, group: int, packings: float) -> ComputeUnit:
         """The vector unit where it takes fewer cycles for a product than this unit, else this unit; see `cycles`.
 
         On vectors, the right operand is packed, too, if its elements are narrower than the sums.
@@ -271,7 +271,7 @@ def needed_registers(mr: int, nv: int, *, spare: int = 0, elements: int = 1) -> 
     return mr * nv + (min(mr, nv) if elements == 1 else mr) + 1 + spare
 
 
-def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int, elements: int = 1) -> Iterator[tuple[int, int]]:
+def fitting_tiles(m: int, vectors: int, registers: int, *, spare: int, elements: int) -> Iterator[tuple[int, int]]:
     """Tiles (rows, vectors) that fit the registers."""
     for mr in range(1, min(m, registers) + 1):
         for nv in range(1, min(vectors, registers) + 1):
@@ -380,3 +380,14 @@ def transfer_cycles(size: float, caches: Caches, memory: MemoryModel) -> float:
     if size <= caches.l1:
         return 0
     return size / (memory.l2_bytes_per_cycle if size <= caches.l2 else memory.bytes_per_cycle)
+
+
+def randomized_cycles(seed: int | None, cycles: float, *candidate: object) -> float:
+    """The cycles of a candidate; with a seed, the number in (0, 1] that it draws for the candidate instead.
+
+    All candidates of a choice are correct, so a seed reaches code that the cost model never selects. A candidate of
+    infinite cost stays one.
+    """
+    if seed is None or isinf(cycles):
+        return cycles
+    return (zlib.crc32(repr((seed, *candidate)).encode()) + 1) / (1 << 32)

@@ -208,7 +208,7 @@ class ElementwiseOp:
         return max((working_bits(t, moved=self.opcode in _MOVES) for t in types), default=1)
 
 
-def working_bits(type_: Type, *, moved: bool = False) -> int:
+def working_bits(type_: Type, *, moved: bool) -> int:
     """Width in bits at which elements of a type (or vector) are computed, or only `moved`."""
     element = scalar_of(type_)
     if element in (BFLOAT, HALF):

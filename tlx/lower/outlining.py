@@ -61,7 +61,7 @@ _MOST_COPIED_INSTRUCTIONS: Final = 8 * MAX_INLINED_INSTRUCTIONS
 """Most instructions of all places together; LLVM compiles them in about 0.1 s."""
 
 
-def outline_nests(module: Module, dispatchers: Collection[str] = ()) -> list[Function]:
+def outline_nests(module: Module, dispatchers: Collection[str]) -> list[Function]:
     """Move the outermost loops around calls to kernels into functions that have the kernels' features.
 
     Args:

@@ -171,7 +171,7 @@ def emit_matrix_product(
     c: DynamicView,
     lhs: DynamicView,
     rhs: DynamicView,
-    acc: DynamicView | None = None,
+    acc: DynamicView | None,
 ) -> None:
     """`C = A @ B`, or `C = Acc + A @ B`, of the last two dimensions; the columns of C are adjacent.
 

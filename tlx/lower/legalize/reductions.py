@@ -268,7 +268,7 @@ def _kind(extension: Instruction | None) -> _Kind | None:
     return str(scalar_of(extension.operands[0].type)), _SIGNS[extension.opcode]
 
 
-def group_sums(b: Builder, tile: Registers, width: int, lanes: int, gather: Gather | None = None) -> Registers:
+def group_sums(b: Builder, tile: Registers, width: int, lanes: int, gather: Gather | None) -> Registers:
     """Sums of `width` adjacent elements: RxC -> R x C/width."""
     cols = tile.cols // width
     if width == 1:

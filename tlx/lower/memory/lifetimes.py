@@ -101,7 +101,7 @@ class Lifetimes:
     flow: ControlFlow
     _cyclic: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
 
-    def of_memory(self, address: Local, scope: str = "") -> list[LiveInterval]:
+    def of_memory(self, address: Local, scope: str) -> list[LiveInterval]:
         """The live range of memory, from its first access to the last one; the whole function if its address escapes.
 
         Args:
@@ -126,7 +126,7 @@ class Lifetimes:
             seen.add(name)
         return self.of_accesses(accesses, scope)
 
-    def of_accesses(self, accesses: Sequence[Position], scope: str = "") -> list[LiveInterval]:
+    def of_accesses(self, accesses: Sequence[Position], scope: str) -> list[LiveInterval]:
         """The live range of a temporary that only the given instructions access.
 
         Args:

@@ -12,7 +12,7 @@ iterations (Xeon 6/207/2).
     neither                             prefetched, and C is written by non-temporal stores if aligned at run time
 
 Measured on one Sapphire Rapids core, 2026-11-22, float: 10,000 products of 16x16x16 (30 MB) gain 4 % by prefetching;
-those of 32x32x32 (120 MB) gain 37 % and, with the stores, 60 %. See `select.caches`, too.
+those of 32x32x32 (120 MB) gain 37 % and, with the stores, 60 %. See `MemoryModel.retained_l3_bytes`, too.
 
 A loop prefetches streams of memory, some bytes in each step. The kernel of a product has one of these kinds of streams:
 
@@ -103,7 +103,6 @@ from tlx.lower.to_tiles.emit.gemm.function import GemmFunction
 from tlx.lower.to_tiles.emit.tiles import ResultTile, tile_address
 from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.problem import BatchStrides, Gemm
-from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, row_ranges
 from tlx.lower.to_tiles.select.recipe_cost import recipe_kind
 from tlx.target.costs.core import CoreModel
@@ -161,7 +160,7 @@ def _with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     if len(gemm.term_offsets) > 1 or blocked or recipe.blocks.nc < gemm.n:
         return recipe
     is_aligned = gemm.is_repeatable and _is_c_aligned(gemm, recipe, target.caches)
-    nontemporal = is_aligned and batch_exceeds_caches(gemm.batch, target.caches, target.memory)
+    nontemporal = is_aligned and gemm.batch.exceeds_caches(target.caches, target.memory)
     distance = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target.caches, target.memory)
     locality = batch_prefetch_locality(gemm.batch, target.caches)
     prefetch = replace(recipe.prefetch, locality=locality, distance=distance)

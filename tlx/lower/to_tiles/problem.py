@@ -19,6 +19,7 @@ from tlx.ir.types import DOUBLE, FLOAT, I32, I64, FloatType, Type, bits_of, mang
 from tlx.lower.context import MOST_INTERLEAVED_SUMS
 from tlx.lower.knobs import FUSED
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf, MatrixView, ProductLeaf, may_alias_leaf
+from tlx.target.costs.memory import Caches, MemoryModel
 from tlx.target.instructions.dots import Sign
 from tlx.target.target import Target
 
@@ -339,6 +340,10 @@ class BatchStrides:
         """Position, step and size of each operand that advances."""
         operands = enumerate(zip(self.steps, self.sizes, strict=True))
         return tuple((number, step, size) for number, (step, size) in operands if number and step and size)
+
+    def exceeds_caches(self, caches: Caches, memory: MemoryModel) -> bool:
+        """Whether all iterations together move more than the last-level cache holds for one program."""
+        return self.total is not None and self.total > memory.retained_l3_bytes(caches)
 
 
 def _type_name(operand: MatrixView, sign: Sign) -> str:

@@ -47,7 +47,7 @@ class _ShareableKernel:
     calls: list[tuple[Function, Block, Instruction]] = field(default_factory=list[tuple[Function, Block, Instruction]])
 
 
-def share_kernels(module: Module, preparations: Collection[str] = ()) -> None:
+def share_kernels(module: Module, preparations: Collection[str]) -> None:
     """Have kernels of products, and of preparations, that differ in a few integers only share one kernel.
 
     Kernels that are called in loops of their own function stay, as stage 3 inlines them there, and so do those whose

@@ -14,13 +14,12 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from tlx.ir.types import bytes_of
-from tlx.lower.cost import ComputeUnit
+from tlx.lower.cost import ComputeUnit, randomized_cycles
 from tlx.lower.memory.views import StridedDim, load_layout
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.contraction.vnni import VnniRows
 from tlx.lower.to_2d.loop_nests import CollapsedDims
 from tlx.lower.to_2d.memory.copies import copy_cycles
-from tlx.target.costs.candidates import randomized_cycles
 
 _MOST_CHAINED: Final = 64
 _MOST_CHAINED_IN_TILES: Final = 256

@@ -20,7 +20,7 @@ from typing import Final
 from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.types import FloatType, Type, VectorType
 from tlx.ir.values import Value
-from tlx.lower.cost import ComputeUnit
+from tlx.lower.cost import ComputeUnit, randomized_cycles
 from tlx.lower.to_2d.contraction.problem import (
     LEAVES,
     LHS,
@@ -35,7 +35,6 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.slices import SlicedOperand, slice_loops
 from tlx.lower.to_2d.loop_nests import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
 from tlx.lower.to_2d.memory.copies import load_block, store_block
-from tlx.target.costs.candidates import randomized_cycles
 
 _MAX_PRODUCTS: Final = 27
 """Largest number of products of a sum, which are fully unrolled."""
@@ -160,7 +159,7 @@ def emit_depthwise(
     choice: DepthwiseBlocking,
     element: Type,
     epilogue: ContractionEpilogue | None,
-    sliced: SlicedOperand | None = None,
+    sliced: SlicedOperand | None,
 ) -> None:
     """Write the loops and the tree.
 

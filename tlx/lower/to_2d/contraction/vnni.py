@@ -58,13 +58,13 @@ from tlx.ir.tensors.builder import TensorBuilder
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.ir.values import Value
+from tlx.lower.cost import randomized_cycles
 from tlx.lower.memory.views import StridedDim
 from tlx.lower.to_2d.analysis.tensor_operations import PRODUCTS
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction, OperandMemory
 from tlx.lower.to_2d.loop_nests import LoopDim, collapse_dims, loop_nest
 from tlx.lower.to_2d.memory.copies import WIDEST_VECTOR
 from tlx.target.costs.blocks import BlockCosts
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.instructions.dots import Dot
 from tlx.target.target import Target
 
@@ -224,7 +224,7 @@ def are_whole_registers(registers: Sequence[RaggedColumns], lanes: int) -> bool:
     return all(step % lanes == 0 for step in steps)
 
 
-def with_dense_strides(dims: Sequence[StridedDim[int]], step: int = 1) -> tuple[LoopDim, ...]:
+def with_dense_strides(dims: Sequence[StridedDim[int]], step: int) -> tuple[LoopDim, ...]:
     """Loops over dimensions, with their strides and those of a dense copy, in which the last one's is `step`."""
     loops = list[LoopDim]()
     for dim in reversed(dims):

@@ -45,7 +45,7 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.vnni import VnniCopy, VnniRows
 from tlx.lower.to_2d.loop_nests import LoopDim
 from tlx.lower.to_2d.memory.copies import copy, copy_cycles
-from tlx.lower.to_2d.memory.padding import PaddedDim, PaddedSource, WriteCopy, fill_border
+from tlx.lower.to_2d.memory.padding import PaddedDim, PaddedSource, fill_border
 from tlx.target.target import Target
 
 
@@ -74,12 +74,12 @@ class DenseConvolution:
         """The input in memory, without its border, which is not in memory."""
         return self.x if self.padding is None else self.padding.data
 
-    def copy_input(self, b: TensorBuilder, destination: TensorView, write_data: WriteCopy = copy) -> None:
+    def copy_input(self, b: TensorBuilder, destination: TensorView) -> None:
         """Copy the input, with the border that is not in memory, to a view of its dimensions."""
         if self.padding is not None:
-            self.padding.write(b, destination, write_data)
+            self.padding.write(b, destination)
         else:
-            write_data(b, self.x.row_major, destination)
+            copy(b, self.x.row_major, destination)
 
     def row(self, at: Value) -> DenseConvolution:
         """The convolution that reads one row of the input, which has no border above or below it.

@@ -85,6 +85,7 @@ from tlx.ir.values import (
     const_vector,
     zero,
 )
+from tlx.lower.cost import randomized_cycles
 from tlx.lower.memory.views import Storage, StridedDim, TensorView, is_deinterleaved, storage_type
 from tlx.lower.to_2d.loop_nests import (
     INDEX_LIMIT,
@@ -96,7 +97,6 @@ from tlx.lower.to_2d.loop_nests import (
     without_dims,
 )
 from tlx.target.costs.blocks import BlockCosts
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.target import Target
 
 

@@ -52,7 +52,7 @@ class ProductPlan:
         return self.shape.rows * self.shape.columns
 
 
-def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int] = ()) -> ProductPlan:
+def plan_product(grid: GridUnit, product: MergedProduct, copied: Collection[int]) -> ProductPlan:
     """Choose the fastest tile and number of blocks that share its positions of K.
 
     Args:

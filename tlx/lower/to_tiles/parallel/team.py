@@ -150,7 +150,7 @@ class TeamKernels:
 
 
 def grid_kernel(
-    teams: TeamKernels, partial: PartialKernel, max_threads: int, packing: CooperativePacking | None = None
+    teams: TeamKernels, partial: PartialKernel, max_threads: int, packing: CooperativePacking | None
 ) -> Function:
     """Add the function that runs a kernel with bounds on a team of at most `max_threads` threads."""
     part = partial.kernel

@@ -40,7 +40,7 @@ from typing import Final, Literal
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
 from tlx.ir.values import ConstInt
-from tlx.lower.knobs import NO_KNOBS, Knobs
+from tlx.lower.knobs import Knobs
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.expression import (
     Expression,
@@ -95,7 +95,7 @@ def _cycles(gemm: Gemm, target: Target) -> float:
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def select_kernel(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe | Reduction:
+def select_kernel(gemm: Gemm, target: Target, knobs: Knobs) -> Recipe | Reduction:
     """How a kernel computes a product on a target: by a recipe or, without knobs, as a reduction of rows.
 
     Raises:

@@ -51,11 +51,9 @@ from math import gcd, isqrt
 from typing import Final
 
 from tlx.ir.types import Type, bits_of, bytes_of
-from tlx.lower.cost import least_k_unroll, needed_registers
+from tlx.lower.cost import least_k_unroll, needed_registers, randomized_cycles
 from tlx.lower.to_tiles.problem import Gemm, c_holds_sums, partial_sums
-from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import Recipe, round_up
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.limits import KernelLimits
 from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
@@ -145,7 +143,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
         2 M N K / kc             of C, in each pass                kc = sqrt(L2 / size)
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
-    far = gemm.a.bytes_moved > usable_last_level_bytes(target.caches, target.memory)
+    far = gemm.a.bytes_moved > target.memory.usable_l3_bytes(target.caches)
     longest = target.core.limits.k_loop.max_pass
     if not c_holds_sums(gemm, accumulator):
         longest = longest * bytes_of(accumulator) // size
@@ -198,9 +196,7 @@ def _unpacked_pass(gemm: Gemm, caches: Caches, limits: KernelLimits, accumulator
 def may_split_k(gemm: Gemm, target: Target, accumulator: Type) -> bool:
     """Whether there is one product, and C or a temporary matrix that stays in the last-level cache holds its sums."""
     held = c_holds_sums(gemm, accumulator)
-    fits = held or partial_sums(gemm, accumulator).bytes_moved <= retained_last_level_bytes(
-        target.caches, target.memory
-    )
+    fits = held or partial_sums(gemm, accumulator).bytes_moved <= target.memory.retained_l3_bytes(target.caches)
     return fits and len(gemm.term_offsets) == 1
 
 

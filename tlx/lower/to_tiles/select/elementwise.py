@@ -30,7 +30,6 @@ from typing import Final
 from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.expression import Expression, MatrixLeaf
 from tlx.lower.to_tiles.problem import Copy, Elementwise, Reduction, RowFusion, as_long_row, pointer_views, take_rows
-from tlx.lower.to_tiles.select.caches import retained_last_level_bytes, usable_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
 from tlx.target.costs.memory import Caches
 from tlx.target.target import Target
@@ -190,7 +189,7 @@ def _holding_cache(moves: int, target: Target) -> str:
     sizes = {
         "L1": target.caches.l1,
         "L2": target.caches.l2,
-        "L3": usable_last_level_bytes(target.caches, target.memory),
+        "L3": target.memory.usable_l3_bytes(target.caches),
     }
     return next((name for name, size in sizes.items() if moves <= size), "memory")
 
@@ -240,7 +239,7 @@ class ColumnSpan:
 
 def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
     """Whether a result and its operands exceed the caches: those of the whole problem, if this is a part of one."""
-    return (problem.total_bytes or problem.bytes_moved) > retained_last_level_bytes(target.caches, target.memory)
+    return (problem.total_bytes or problem.bytes_moved) > target.memory.retained_l3_bytes(target.caches)
 
 
 def store_alignment(problem: Copy | Elementwise, target: Target) -> int:

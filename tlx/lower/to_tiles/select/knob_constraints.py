@@ -15,7 +15,7 @@ from tlx.target.matrix_unit import TileKind
 from tlx.target.target import Target
 
 
-def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> tuple[int, int] | None:
+def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int) -> tuple[int, int] | None:
     """The requested tile as rows and vectors; None if none is requested.
 
     Raises:

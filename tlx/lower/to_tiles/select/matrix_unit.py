@@ -29,7 +29,6 @@ from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.prefetch import a_misses_l2, with_prefetches
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
-from tlx.lower.to_tiles.select.caches import retained_last_level_bytes
 from tlx.lower.to_tiles.select.recipe import (
     CacheBlockSizes,
     Correction,
@@ -173,9 +172,7 @@ def _resident_rows(gemm: Gemm, recipe: Recipe, target: Target) -> int:
     if gemm.a.bytes_moved <= caches.l2 // 2 and tiles <= most:  # each tile prefetches a line or more in each step
         return tiles * mr
     fit = caches.l2 * 3 // 8 // (mr * row)
-    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= retained_last_level_bytes(
-        target.caches, target.memory
-    )
+    is_deep = mr * row >= 2 * caches.l1 and gemm.b.bytes_moved <= target.memory.retained_l3_bytes(target.caches)
     return fit * mr if _LEAST_RESIDENT_TILES <= fit <= most and is_deep and not recipe.packing.a else 0
 
 

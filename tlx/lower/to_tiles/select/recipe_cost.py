@@ -23,6 +23,7 @@ from tlx.lower.cost import (
     copied_a_cycles,
     port_cycles,
     product_cycles,
+    randomized_cycles,
     tile_product_cycles,
     transfer_cycles,
     transposed_store_cycles,
@@ -30,7 +31,6 @@ from tlx.lower.cost import (
 from tlx.lower.to_tiles.problem import Gemm, partial_sums
 from tlx.lower.to_tiles.select.blocking import elements_by_lane
 from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, column_ranges, row_ranges
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.costs.core import CoreModel
 from tlx.target.costs.memory import Caches
 from tlx.target.instructions.dots import Dot

@@ -24,7 +24,7 @@ from math import hypot, log2
 from typing import Final
 
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
-from tlx.lower.cost import transfer_cycles
+from tlx.lower.cost import randomized_cycles, transfer_cycles
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.select.recipe import (
@@ -37,7 +37,6 @@ from tlx.lower.to_tiles.select.recipe import (
     RegisterTileShape,
 )
 from tlx.lower.to_tiles.select.recipe_cost import ideal_cycles
-from tlx.target.costs.candidates import randomized_cycles
 from tlx.target.instructions.dots import Dot, Sign
 from tlx.target.target import Target
 

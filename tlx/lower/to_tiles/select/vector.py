@@ -22,7 +22,6 @@ from tlx.lower.to_tiles.select.blocking import (
     reads_b_unpacked,
     rows_are_pages_apart,
 )
-from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.lower.to_tiles.select.recipe import (
     PAIR,
     CacheBlockSizes,
@@ -357,7 +356,7 @@ def dot_product_columns(
     shape: RegisterTileProblem,
     *,
     spare: int,
-    packs_a: bool = False,
+    packs_a: bool,
 ) -> int:
     """How many last columns are dot products along K: 0 where a register of padded columns takes fewer cycles.
 
@@ -426,7 +425,7 @@ def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -
     """Whether sums by pairs give the same result."""
     reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     known = gemm.a.element == accumulator or packs_a
-    stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target.caches, target.memory)
+    stores = gemm.reduction is None and not (gemm.batch and gemm.batch.exceeds_caches(target.caches, target.memory))
     return gemm.is_float and target.instructions.has_fma and gemm.k >= PAIR and reads and known and stores
 
 

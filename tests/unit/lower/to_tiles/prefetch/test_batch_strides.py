@@ -20,7 +20,6 @@ from tlx.lower.to_tiles.expression import MatrixView
 from tlx.lower.to_tiles.match.batch_loops import BatchLoops
 from tlx.lower.to_tiles.prefetch import batch_prefetch_distance, batch_prefetch_locality
 from tlx.lower.to_tiles.problem import BatchStrides
-from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
 from tlx.target.costs.memory import Caches
 from tlx.target.lookup import find_target
 
@@ -88,7 +87,8 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
     actual = rounds.batch(module.functions[0].entry, pointers)
     assert actual == BatchStrides((0, 256, 0), (256,) * 3, None)
     assert batch_prefetch_locality(actual, find_target("avx512").caches)
-    assert not batch_exceeds_caches(actual, find_target("avx512").caches, find_target("avx512").memory)
+    assert actual is not None
+    assert not actual.exceeds_caches(find_target("avx512").caches, find_target("avx512").memory)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_prefetching_depends_on_the_caches(size: int, rounds: int, fetch: int, p
     """A, B and C of `size` bytes each, in `rounds` iterations."""
     target, strides = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, 3 * size * rounds)
     assert batch_prefetch_locality(strides, target.caches) == fetch
-    assert batch_exceeds_caches(strides, target.caches, target.memory) is past
+    assert strides.exceeds_caches(target.caches, target.memory) is past
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,9 @@ def test_prefetching_depends_on_the_caches(size: int, rounds: int, fetch: int, p
 def test_results_within_a_share_of_the_last_cache_are_stored_normally(l3: int, sharers: int, past: bool) -> None:
     """30 MB stay there where a processor's share is 32 MB at least."""
     target = replace(find_target("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
-    assert (
-        batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target.caches, target.memory)
-        is past
-    )
-    assert batch_exceeds_caches(
-        BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target.caches, target.memory
-    ) is (l3 < 15)
+    large, small = (BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, size << 20) for size in (30, 15))
+    assert large.exceeds_caches(target.caches, target.memory) is past
+    assert small.exceeds_caches(target.caches, target.memory) is (l3 < 15)
 
 
 @pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
