@@ -65,7 +65,7 @@ def read_bytes(path: str) -> bytes:
     """
     try:
         if path == "-":
-            return _standard_stream(sys.stdin).buffer.read()
+            return _standard(sys.stdin).buffer.read()
         return Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"could not open input file '{display_name(path)}': {os_error_text(error)}") from None
@@ -416,7 +416,7 @@ def os_error_text(error: OSError) -> str:
 
 def _write_standard_output(data: str | bytes, *, force: bool) -> None:
     try:
-        output = _standard_stream(sys.stdout)
+        output = _standard(sys.stdout)
         if isinstance(data, bytes) and output.isatty() and not force:
             raise UsageError("refusing to write binary output to a terminal; name a file with -o, or force it with -f")
         output.flush()
@@ -437,7 +437,7 @@ def abandon_standard_output() -> None:
         os.close(null)
 
 
-def _standard_stream(stream: TextIO | None) -> TextIO:
+def _standard(stream: TextIO | None) -> TextIO:
     """A standard stream; Python has none where the process was started with a closed one."""
     if stream is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))

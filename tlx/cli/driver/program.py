@@ -201,7 +201,7 @@ def _lowered_with_names(
     is_native = any(word in _NATIVE for word in words_of(source.arguments))
     outcome = lower_source(module, source.argument.value, name, settings, is_native=is_native, locate=locate)
     if outcome.text is None and not outcome.failed:
-        return 0, "", []  # clang compiles it again, and reports the same
+        return 0, "", []  # clang compiles it again, and says the same
     _say(said + "".join(f"{message.render()}\n" for message in outcome.messages).encode())
     if outcome.failed:
         return 1, "", []
