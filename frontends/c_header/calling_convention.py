@@ -343,7 +343,7 @@ class Coercion:
             message = f"vectors of {bits_of(value.type) // 8} bytes lose their element type in a call"
             raise call.error(f"{message}; {_element_hint(call, width)}", value)
         if bits_of(element) != width:
-            elements = f"{count} elements of {width} bits, as the shape says"
+            elements = f"{count} elements of {width} bits, as the shape requires"
             raise call.error(f"{elements}, are not of type {element}", value)
         return self._as_vector(call, value, VectorType(count, element))
 

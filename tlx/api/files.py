@@ -116,7 +116,7 @@ def ir_of(
         TlxError: A front end rejects them.
     """
     name = display_name(path)
-    if (translated := translation(data, path, threads, input_format)) is not None:
+    if (translated := translate(data, path, threads, input_format)) is not None:
         return str(translated)
     if data.startswith(_BITCODE):
         from tlx.llvm.verification import disassemble
@@ -138,13 +138,13 @@ def assembly_of(
     """
     if (front_end := _front_end("-", b"", input_format)) is not None:
         if hasattr(front_end, "READ"):
-            return str(_call(front_end, "READ", text.encode(), name))
+            return str(_call_front_end(front_end, "READ", text.encode(), name))
         return str(_translated(front_end, text, name, threads, input_format))
     _check_assembly(text, name)
     return text
 
 
-def translation(
+def translate(
     data: bytes, path: str, threads: Threads | GridUnit = "none", input_format: InputFormat = FORMAT_BY_NAME
 ) -> object | None:
     """A front end's translation of the contents of a file; None if they are LLVM IR.
@@ -159,14 +159,14 @@ def translation(
     if front_end is None:
         return None
     if hasattr(front_end, "READ"):
-        return _call(front_end, "READ", data, name)
+        return _call_front_end(front_end, "READ", data, name)
     return _translated(front_end, decode(data, name, hint=""), name, threads, input_format)
 
 
-def translation_except(
+def translation_of_other_language(
     language: str, data: bytes, path: str, threads: Threads | GridUnit, input_format: InputFormat = FORMAT_BY_NAME
 ) -> str | None:
-    """The TLX IR of a file in any language but this one, or of a model; None if it is in this one, or LLVM IR.
+    """The TLX IR of a file in another language, or of a model; None if the file is in this language, or is LLVM IR.
 
     Raises:
         UsageError: The language is unknown.
@@ -175,7 +175,7 @@ def translation_except(
     front_end = _front_end(path, data, input_format)
     if front_end is None or language == front_end.LANGUAGE:
         return None
-    return str(translation(data, path, threads, input_format))
+    return str(translate(data, path, threads, input_format))
 
 
 def ir_name(path: str, input_format: InputFormat = FORMAT_BY_NAME) -> str:
@@ -230,7 +230,7 @@ def _front_end(path: str, data: bytes | None, input_format: InputFormat) -> Modu
         front_end = next((f for f in translators if input_format.std in f.STANDARDS), None)
     else:
         front_end = next((f for f in translators if suffix in f.SUFFIXES), None)
-        if front_end is not None and suffix in _SHARED and _is_llvm(_head(path) if data is None else data):
+        if front_end is not None and suffix in _SHARED and _is_llvm(_first_bytes(path) if data is None else data):
             front_end = None
     if input_format.std and (front_end is None or input_format.std not in front_end.STANDARDS):
         language = "LLVM IR" if front_end is None else front_end.TITLE
@@ -242,7 +242,7 @@ def _is_llvm(data: bytes) -> bool:
     return data.startswith(_BITCODE) or _first_word(data.decode(errors="replace")) in _TOP_LEVEL
 
 
-def _head(path: str) -> bytes:
+def _first_bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError):
@@ -253,10 +253,10 @@ def _translated(
     front_end: ModuleType, text: str, name: str, threads: Threads | GridUnit, input_format: InputFormat
 ) -> object:
     check_translatable(text, name, front_end.TITLE)
-    return _call(front_end, "TRANSLATE", text, name, threads, input_format.std or front_end.STANDARDS[-1])
+    return _call_front_end(front_end, "TRANSLATE", text, name, threads, input_format.std or front_end.STANDARDS[-1])
 
 
-def _call(front_end: ModuleType, function: str, *arguments: object) -> Any:
+def _call_front_end(front_end: ModuleType, function: str, *arguments: object) -> Any:
     from tlx.lower.pipeline import call_front_end
 
     return call_front_end(front_end, function, *arguments)
@@ -329,7 +329,7 @@ def check_writable(path: str) -> None:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # an existing file is replaced
-            with TemporaryFile(dir=_replaceable(Path(path)).parent):
+            with TemporaryFile(dir=_resolve_output(Path(path)).parent):
                 pass
 
 
@@ -351,19 +351,19 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
 
     Other processes may create, replace or remove the file meanwhile.
     """
-    mode = _mode(path)
+    mode = _file_mode(path)
     if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device
         with path.open("wb") as file:
             yield file
         return
-    path = _replaceable(path)
+    path = _resolve_output(path)
     temporary, handle = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        mode = _mode(path)
+        mode = _file_mode(path)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
         temporary.replace(path)
@@ -373,7 +373,7 @@ def atomic_file(path: Path) -> Generator[BinaryIO]:
         raise
 
 
-def _mode(path: Path) -> int | None:
+def _file_mode(path: Path) -> int | None:
     """The type and the permissions of a file; None if there is none."""
     try:
         return path.stat().st_mode
@@ -381,7 +381,7 @@ def _mode(path: Path) -> int | None:
         return None
 
 
-def _replaceable(path: Path) -> Path:
+def _resolve_output(path: Path) -> Path:
     """The file that a path leads to through symbolic links, which may be replaced or created.
 
     Raises:

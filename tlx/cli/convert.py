@@ -48,7 +48,7 @@ def translate(
     if input_format.language in ("ll", "ir"):
         raise UsageError(f"tlx translate reads the tensor language and models, not '{input_format.language}'")
     data = files.read_bytes(file)
-    if (translation := files.translation_except("tl", data, file, threads, input_format)) is not None:
+    if (translation := files.translation_of_other_language("tl", data, file, threads, input_format)) is not None:
         if emit != "ll" or typed_pointers:
             wrong = "--typed-pointers" if typed_pointers else f"--emit={emit}"
             raise UsageError(

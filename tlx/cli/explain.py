@@ -68,7 +68,7 @@ def explain(
     if not is_run and (function or arguments):
         raise UsageError(f"{'--function' if function else '--args'} is for --run")
     data = files.read_bytes(file)
-    translation = files.translation(data, file, options.threads, input_format)
+    translation = files.translate(data, file, options.threads, input_format)
     text = (
         files.ir_of(data, file, options.threads, input_format) if translation is None else str(translation).lstrip("\n")
     )

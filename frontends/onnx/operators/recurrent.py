@@ -248,7 +248,7 @@ def _direction(
 ) -> list[Tensor]:
     """All states, and the last of each."""
     steps, batch, _ = x.shape
-    projected = _times(t, t.reshape(x, (steps * batch, x.shape[2])), cell.weights)
+    projected = _multiply_weights(t, t.reshape(x, (steps * batch, x.shape[2])), cell.weights)
     joint = cell.bias if cell.kind == "GRU" else _sum(t, cell.bias, cell.recurrent_bias)
     projected = t.reshape(
         projected if joint is None else t.add(projected, joint), (steps, batch, _GATES[cell.kind] * cell.size)
@@ -276,7 +276,7 @@ def _sum(t: Tensors, x: Tensor | None, y: Tensor | None) -> Tensor | None:
     return None if x is None or y is None else t.add(x, y)
 
 
-def _times(t: Tensors, x: Tensor, w: Tensor | _QuantizedWeights) -> Tensor:
+def _multiply_weights(t: Tensors, x: Tensor, w: Tensor | _QuantizedWeights) -> Tensor:
     """The product with weights, quantized or not."""
     return quantized_product(t, x, w.weights, w.scale, w.zero) if isinstance(w, _QuantizedWeights) else product(t, x, w)
 
@@ -285,7 +285,7 @@ def _lstm(t: Tensors, cell: _Cell, x: Tensor, state: list[Tensor]) -> list[Tenso
     """`i, o, f = f(...)`, `c = f c + i g(...)`, `h = o h(c)`."""
     hidden, memory = state
     size = hidden.shape[-1]
-    gates = t.add(x, _times(t, hidden, cell.recurrent))
+    gates = t.add(x, _multiply_weights(t, hidden, cell.recurrent))
     i, o, f, c = (t.part(gates, 1, k * size, (k + 1) * size) for k in range(4))
     first, second, third = cell.activations
     if cell.peepholes is not None:
@@ -325,7 +325,7 @@ def _gru(t: Tensors, cell: _Cell, x: Tensor, state: list[Tensor]) -> list[Tensor
 
 def _rnn(t: Tensors, cell: _Cell, x: Tensor, state: list[Tensor]) -> list[Tensor]:
     """`h = f(...)`."""
-    return [cell.activations[0](t.add(x, _times(t, state[0], cell.recurrent)))]
+    return [cell.activations[0](t.add(x, _multiply_weights(t, state[0], cell.recurrent)))]
 
 
 _STEPS: Final = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}

@@ -28,7 +28,7 @@ def reduce(t: Tensors, node: OnnxNode, x: Tensor, axes: Tensor | None = None) ->
     else:
         along = t.axes(named or range(len(x.shape)), len(x.shape))
     if not math.prod(x.shape):
-        return _of_nothing(t, node, x, along, keep)
+        return _reduce_empty(t, node, x, along, keep)
     return _reduced(t, node.operator, x, along, keep)
 
 
@@ -62,7 +62,7 @@ def _reduced(t: Tensors, name: str, x: Tensor, along: list[int], keep: bool) -> 
     return t.unary("log", total) if name == "ReduceLogSum" else total
 
 
-def _of_nothing(t: Tensors, node: OnnxNode, x: Tensor, along: list[int], keep: bool) -> Tensor:
+def _reduce_empty(t: Tensors, node: OnnxNode, x: Tensor, along: list[int], keep: bool) -> Tensor:
     """The reduction of a tensor without elements: the neutral element; a mean, which ONNX leaves open, is 0."""
     shape = [1 if d in along else e for d, e in enumerate(x.shape) if keep or d not in along]
     number = _EMPTY.get(node.operator, 1 if node.operator == "ReduceProd" else 0)
