@@ -293,7 +293,7 @@ ELEMENTS: list[Program] = [
     Program("scaled_halves", VECTOR, _scaled_halves, _vectors(np.float16), LENGTHS),
     *(
         Program(f"function_{name}", MATRIX, _function(name), _matrix(np.float32, 2), MATRICES, exact=name == "relu")
-        for name in ("relu", "exp", "tanh", "cos")
+        for name in ("relu", "exp", "tanh", "erfc", "cos")
     ),
     Program("function_dense", MATRIX, _dense_function, _matrix(np.float32), MATRICES, exact=False),
     Program("sum_rows", MATRIX, _reduction("add", "float", (1, "%n"), ("%m", 1)), _matrix(np.float32), MATRICES),

@@ -147,7 +147,10 @@ class MatrixView:
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH_INTRINSICS | LIBRARY_FUNCTIONS)
 _LONG_OPERATIONS: Final = DIVISIONS | {"frem"}
 _MATH_COST: Final = 20
-_ERFC_COST: Final = _MATH_COST + 12  # a power, and a polynomial
+_ERFC_COST: Final = 48
+_SHORT_ERFC_COST: Final = 32
+"""Those of `erfc`, 38 and 22 with AVX-512, and ten more for what waits: with these, exact GELU behind products with AMX
+takes the least time (from 20 to 70, Xeon 6/167/1, 2026-12-01)."""
 _CONVERTED_COST: Final = 6
 """Instructions of an operation on half or bfloat that is computed in float."""
 _BRANCHING: Final = frozenset({"sin", "cos"})
@@ -326,7 +329,9 @@ class Expression:
 
     def _cost(self, node: Node, target: Target) -> int:
         if isinstance(node, UnaryNode):
-            return _ERFC_COST if node.name == "erfc" else _MATH_COST if node.name in MATH_INTRINSICS else 1
+            if node.name == "erfc":
+                return _SHORT_ERFC_COST if node.accuracy.short else _ERFC_COST
+            return _MATH_COST if node.name in MATH_INTRINSICS else 1
         if not isinstance(node, InstructionNode):
             return 0
         if node.operation.callee in _MATH_CALLS or node.operation.opcode in _LONG_OPERATIONS:

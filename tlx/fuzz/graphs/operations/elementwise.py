@@ -52,7 +52,7 @@ def _draw_unary(d: GraphDraft) -> DrawnOperation | None:
 
 
 def _jax_unary(j: Any, x: Any, name: str) -> Any:
-    functions = {"sigmoid": j.nn.sigmoid, "erfc": j.scipy.special.erfc}
+    functions = {"sigmoid": j.nn.sigmoid, "erfc": j.special.erfc}
     return functions[name](x) if name in functions else getattr(j.np, name)(x)
 
 

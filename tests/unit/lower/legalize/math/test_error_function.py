@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pytest
 
+import tlx
 from tests.unit.lower.legalize.math.functions import (
     DTYPES,
     ELEMENTS,
@@ -23,9 +24,11 @@ from tests.unit.lower.legalize.math.functions import (
     uniform,
     worst,
 )
+from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, FloatType
 from tlx.llvm.codegen import emit_code
 from tlx.lower.operations import Accuracy
+from tlx.lower.pipeline import lower
 from tlx.target.lookup import find_target
 
 BOUND: Final = 3.9
@@ -115,3 +118,31 @@ def test_few_instructions(target: str, accuracy: Accuracy, most: int) -> None:
     instructions = re.findall(r"(?m)^\s+(v\w+)", assembly)
     computing = [i for i in instructions if not i.startswith(("vmov", "vbroadcast", "vpbroadcast", "vzero"))]
     assert 15 < len(computing) <= most, computing
+
+
+_PRODUCT: Final = """
+define void @f(ptr noalias %out, ptr noalias %in) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %in, <1 x i32> <i32 512>, <1 x i32> zeroinitializer,
+      <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %e = call <512 x float> @llvm.tensor.erfc(token %x)METADATA
+  %v = call <512 x float> @llvm.tensor.tovector(token %x)
+  %p = fmul <512 x float> %e, %v
+  store <512 x float> %p, ptr %out
+  ret void
+}
+"""
+
+
+def test_products_by_subnormal_results_are_scaled() -> None:
+    """A branch leads to them, unless results below the normal numbers may be zero."""
+    text = _PRODUCT.replace("METADATA", "")
+    lowered, flushing = (
+        str(lower(parse(_PRODUCT.replace("METADATA", metadata)), "avx2")) for metadata in ("", _NO_SUBNORMALS.metadata)
+    )
+    assert "rare" in lowered
+    assert "rare" not in flushing
+    x = uniform(FLOAT, 9, 10.04, 512)
+    for target in RUNNABLE:
+        result = np.zeros_like(x)
+        tlx.compile(text, target)["f"](result, x)
+        np.testing.assert_array_equal(result, computed("erfc", x, target) * x)
