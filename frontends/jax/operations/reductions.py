@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.operations.shapes import number_of, padded
+from tlx.frontends.jax.operations.shapes import padded
 from tlx.frontends.jax.program import StablehloOperation, StablehloRegion
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Value
 from tlx.graph.reductions import neutral_element
+from tlx.graph.value import number_of
 
 _REDUCTIONS: Final = {
     "stablehlo.add": "sum",
