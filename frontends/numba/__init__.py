@@ -24,13 +24,14 @@ The package `numba` is imported when the first kernel is made.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tlx.api.cache import CacheSetting
     from tlx.frontends.numba.kernels import NumbaKernel
@@ -70,6 +71,10 @@ def kernel(
         raise UsageError(
             f"tlx.numba.kernel: {name}: shapes are missing, which Numba's types do not have; "
             'write @tlx.numba.kernel("float32[8,16], float32[16,4]")'
+        )
+    if not isinstance(signature, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(
+            f'tlx.numba.kernel: expected a signature such as "float32[8,16]", or a list, got {signature!r}'
         )
     lowering = Lowering.of(numba_target() if target is None else target, cache, settings)
     signatures = [signature] if isinstance(signature, str) else list(signature)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -57,6 +57,10 @@ class NumbaKernel(ABC):
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}({', '.join(self.parameters)})>"
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Self:
+        """The kernel itself, as for Python's functions."""
+        return self
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Call the kernel.

@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 
 from tlx.graph.core import BOOL, GraphBase, listed
-from tlx.graph.value import DType, Operand, Value
+from tlx.graph.value import DType, Operand, Value, splat_value
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import is_float, small_float_of, type_of
 from tlx.intrinsics.small_floats import FROM_SMALL, NEAREST, TO_SMALL, SmallFloat
 from tlx.ir import values as ir
 from tlx.ir.types import I1, METADATA, bits_of, vector_of
+from tlx.ir.values import as_signed, compare_integers, fold_integers
 from tlx.lower.operations import FULL_ACCURACY, Accuracy, ElementwiseOp
 
 _FLOAT_BINARY: Final = {
@@ -42,12 +43,16 @@ _BOOL_BINARY: Final = {
     "minimum": "and",
 }
 _SIGNED_BINARY: Final = {"maximum": "max", "minimum": "min"}
+_CHOOSES_FIRST: Final = {"llvm.umin": "ult", "llvm.umax": "ugt", "llvm.smin": "slt", "llvm.smax": "sgt"}
+"""The comparison by which a minimum or maximum is its first operand."""
 _DIVISIONS: Final = {"divide": "div", "remainder": "rem"}
 _SHIFTS: Final = ("shift_left", "shift_right")
 BINARY: Final = tuple(dict.fromkeys((*_FLOAT_BINARY, *_INTEGER_BINARY, *_SHIFTS)))
 """The operations of `Graph.binary`."""
 
 _LONG_CONSTANT: Final = 4096
+_EXACT: Final = (np.dtype(np.float32), np.dtype(np.float64))
+"""Floats to which numpy rounds integers once."""
 _FUNCTIONS: Final = tuple("exp exp2 log log2 log10 sin cos tanh sigmoid sqrt floor ceil".split())
 _ROUNDED: Final = {"round": "llvm.roundeven", "truncate": "llvm.trunc"}
 UNARY: Final = (*_FUNCTIONS, *_ROUNDED, "negative", "abs", "relu", "rsqrt", "sign", "invert", "is_finite")
@@ -148,6 +153,10 @@ class ElementwiseMethods(GraphBase):
         if chosen.dtype != BOOL:
             self._fail("where", f"the condition has type {chosen.dtype.name}, not bool: compare it with 0 first")
         a, b = self._common_type("where", x, y)
+        holds = splat_value(chosen)
+        if holds is not None:
+            shape = self._common_shape("where", [chosen, a, b])
+            return self._broadcast_last(a if holds else b, shape)
         return self._elementwise("where", ElementwiseOp("select"), [chosen, a, b], a.dtype)
 
     def clamp(self, low: Operand, x: Operand, high: Operand) -> Value:
@@ -213,6 +222,9 @@ class ElementwiseMethods(GraphBase):
             return self._convert_small(value, to, small, small_to)
         if to == BOOL:
             return self.compare("ne", value, 0)
+        number = splat_value(value)
+        if number is not None and value.dtype.kind in "biu" and (to.kind in "iu" or to in _EXACT):
+            return self.full(value.shape, np.asarray(number).astype(to).item(), to)
         source, result = type_of(value.dtype), type_of(to)
         if source == result:
             return self._make(to, value.view, value.buffer)
@@ -359,7 +371,10 @@ class ElementwiseMethods(GraphBase):
         shape = self._common_shape(name, operands)
         if 0 in shape:
             return self._empty(shape, dtype)
-        aligned = [x.view.broadcast(shape, range(len(shape) - x.rank, len(shape))) for x in operands]
+        number = _folded(operation, operands)
+        if number is not None:
+            return self.full(shape, as_signed(number, bits_of(type_of(dtype))) if dtype.kind == "i" else number, dtype)
+        aligned = [self._broadcast_last(x, shape).view for x in operands]
         repeated = [d for d in range(len(shape)) if all(not view.strides[d] for view in aligned)]
         views = [view.first_positions(repeated) for view in aligned]
         once = views[0].shape
@@ -369,6 +384,10 @@ class ElementwiseMethods(GraphBase):
         vector = operation.emit(self._builder, vector_of(count, type_of(dtype)), [*vectors, *immediates])
         result = self._of_vector(vector, once, dtype, order)
         return self._with_view(result, result.view.broadcast(shape, range(len(shape))))
+
+    def _broadcast_last(self, x: Value, shape: Sequence[int]) -> Value:
+        """A value with its dimensions the last ones of a shape."""
+        return self._with_view(x, x.view.broadcast(shape, range(len(shape) - x.rank, len(shape))))
 
     def _common_shape(self, name: str, operands: Sequence[Value]) -> tuple[int, ...]:
         shapes = [x.shape for x in operands]
@@ -392,6 +411,24 @@ def _common_order(views: Sequence[View], in_memory: Sequence[bool]) -> tuple[int
     if (True, row_major) in whole:
         return row_major
     return min(whole, key=lambda item: item[0])[1] if whole else row_major
+
+
+def _folded(operation: ElementwiseOp, operands: Sequence[Value]) -> int | None:
+    """The result, modulo 2^bits, of a binary operation or comparison of integers or booleans that are constant.
+
+    None if one is not, or the result is not defined. A divisor or shift that a program computes of constants, as JAX
+    does for `x % 1000`, would be a variable to LLVM.
+    """
+    numbers = [splat_value(x) for x in operands if x.dtype.kind in "biu"]
+    if len(operands) != 2 or len(numbers) != 2 or None in numbers:
+        return None
+    first, second = (int(n) for n in numbers if n is not None)
+    width = bits_of(type_of(operands[0].dtype))
+    if operation.opcode == "icmp":
+        return int(compare_integers(operation.predicate, first, second, width))
+    if operation.callee in _CHOOSES_FIRST:
+        return first if compare_integers(_CHOOSES_FIRST[operation.callee], first, second, width) else second
+    return fold_integers(operation.opcode, first, second, width)
 
 
 def _operation(opcode: str) -> ElementwiseOp:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, cas
 import numpy as np
 
 from tlx.graph.view import View
+from tlx.intrinsics.numpy_types import small_float_of
+from tlx.ir.values import ConstFloat, ConstInt
 
 if TYPE_CHECKING:
     from tlx.ir import values as ir
@@ -291,3 +293,13 @@ class Value:
 
     def __repr__(self) -> str:
         return f"Value({self.dtype.name}[{', '.join(map(str, self.shape))}])"
+
+
+def splat_value(value: Value) -> float | None:
+    """The number that all elements of a value are; None if that is not known."""
+    operand = value.buffer.operand
+    if value.buffer.count != 1 or small_float_of(value.dtype) is not None:
+        return None
+    if isinstance(operand, ConstInt):
+        return operand.unsigned if value.dtype.kind in "bu" else operand.value
+    return operand.value if isinstance(operand, ConstFloat) else None

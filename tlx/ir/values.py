@@ -258,6 +258,19 @@ def as_signed(bits: int, width: int) -> int:
     return (bits + half) % (2 * half) - half
 
 
+def _signed_quotient(a: int, b: int, width: int) -> int | None:
+    x, y = as_signed(a, width), as_signed(b, width)
+    if y == 0 or (y == -1 and x == -(1 << width - 1)):
+        return None
+    quotient = abs(x) // abs(y)
+    return quotient if (x < 0) == (y < 0) else -quotient
+
+
+def _signed_remainder(a: int, b: int, width: int) -> int | None:
+    quotient = _signed_quotient(a, b, width)
+    return None if quotient is None else as_signed(a, width) - quotient * as_signed(b, width)
+
+
 OPERATIONS: Final[dict[str, Callable[[int, int, int], int | None]]] = {
     "add": lambda a, b, _: a + b,
     "sub": lambda a, b, _: a - b,
@@ -270,6 +283,8 @@ OPERATIONS: Final[dict[str, Callable[[int, int, int], int | None]]] = {
     "ashr": lambda a, b, width: as_signed(a, width) >> b if b < width else None,
     "udiv": lambda a, b, _: a // b if b else None,
     "urem": lambda a, b, _: a % b if b else None,
+    "sdiv": _signed_quotient,
+    "srem": _signed_remainder,
 }
 """The result of each binary opcode, before it wraps, from unsigned operands and their width; None for poison."""
 

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from tlx.frontends.jax.erfc import ERFC
-from tlx.frontends.jax.operations.shapes import splat_value
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Graph, Value
+from tlx.graph.value import splat_value
 from tlx.intrinsics.numpy_types import is_float
 
 _ATANF: Final = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)  # Cephes, atanf

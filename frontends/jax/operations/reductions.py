@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.frontends.jax.operations.shapes import padded, splat_value
+from tlx.frontends.jax.operations.shapes import padded
 from tlx.frontends.jax.program import StablehloOperation, StablehloRegion
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Value
 from tlx.graph.reductions import neutral_element
+from tlx.graph.value import splat_value
 
 _REDUCTIONS: Final = {
     "stablehlo.add": "sum",

@@ -8,15 +8,7 @@ import numpy as np
 
 from tlx.frontends.jax.translation import OperationContext, Results, TranslationRule
 from tlx.graph import Value
-from tlx.ir.values import ConstFloat, ConstInt
-
-
-def splat_value(value: Value) -> float | None:
-    """The number that all elements of a value are equal to; None if it is not known."""
-    operand = value.buffer.operand
-    if isinstance(operand, ConstInt) and value.buffer.count == 1:
-        return operand.unsigned if value.dtype.kind in "bu" else operand.value
-    return operand.value if isinstance(operand, ConstFloat) and value.buffer.count == 1 else None
+from tlx.graph.value import splat_value
 
 
 def padded(

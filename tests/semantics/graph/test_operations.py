@@ -13,6 +13,8 @@ from ml_dtypes import bfloat16
 
 from tests.semantics.graph.checks import Array, check, names, random
 from tlx.graph import Graph, Value
+from tlx.graph.elementwise import RELATIONS
+from tlx.graph.value import splat_value
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16, bfloat16)]
 INTEGERS = [np.dtype(t) for t in (np.int8, np.int32, np.int64, np.uint8, np.uint32)]
@@ -232,6 +234,47 @@ def test_constants() -> None:
     check(lambda g, a: g.where(g.constant(mask), a, 0.0), lambda a: np.where(mask, a, 0), x)
     half = table.astype(np.float16)
     check(lambda g, a: g.convert(a, "float16") * half, lambda a: a * half.astype(float), x)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.bool_), *INTEGERS], ids=names)
+def test_constants_are_computed_like_variables(dtype: np.dtype[Any]) -> None:
+    """What the graph computes itself is what the code computes."""
+    limits = [0, 1] if dtype == np.bool_ else [np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 1, 7, 13, 100]
+    numbers = np.array(limits, dtype)
+    operations = ["and", "or", "xor", "maximum", "minimum"]
+    if dtype != np.bool_:
+        operations += ["add", "subtract", "multiply", "divide", "remainder", "shift_left", "shift_right"]
+
+    def results(g: Graph, a: Value, b: Value) -> list[Value]:
+        computed = [g.binary(name, a, b) for name in operations]
+        computed += [g.compare(relation, a, b) for relation in RELATIONS]
+        computed += [g.convert(a, to) for to in ("int8", "uint16", "int64", "float32", "float64", "bool")]
+        return [*computed, g.where(a == b, a, b)]
+
+    x, y = (a.copy() for a in np.broadcast_arrays(numbers[:, None], numbers[None, :]))
+    graph = Graph("f")
+    for value in results(graph, graph.parameter("x", x.shape, dtype), graph.parameter("y", y.shape, dtype)):
+        graph.output(value)
+    expected = graph.evaluate(x, y)
+    for place in np.ndindex(x.shape):
+        folded = Graph("g")
+        constants = folded.full((), x[place].item(), dtype), folded.full((), y[place].item(), dtype)
+        got = [splat_value(value) for value in results(folded, *constants)]
+        assert got == [of_all[place].item() for of_all in expected]
+
+
+def test_a_constant_condition_selects_a_view() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    check(lambda g, a: g.where(g.full((), True, "bool"), a[0], 1.0), lambda a: a[0], x)
+    check(lambda g, a: g.where(g.full((2, 3), False, "bool"), a, a[:1] * 2), lambda a: np.tile(a[:1] * 2, (2, 1)), x)
+
+
+def test_divisor_that_is_computed_of_constants() -> None:
+    """LLVM multiplies instead of dividing if it sees the divisor."""
+    g = Graph("f")
+    divisor = g.full((), 1000, "uint32")
+    g.output(g.parameter("x", (64,), "uint32") % g.where(divisor == 0, 1, divisor))
+    assert "urem <64 x i32> %tovector, splat (i32 1000)" in g.text()
 
 
 PRODUCTS = [

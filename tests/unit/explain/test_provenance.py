@@ -21,7 +21,7 @@ from tests.unit.explain.programs import (
     B,
     report_of,
 )
-from tlx.api.files import translation as translation_of
+from tlx.api.files import translate
 from tlx.explain.collect import Report, original_column
 from tlx.explain.provenance import Keys, Section
 from tlx.ir.module import Module
@@ -91,7 +91,7 @@ func @f(%a: memref<f32x8x8>, %c: memref<f32x8x8>) {
     gemm %one, %a, %a, %zero, %c
 }
 """
-    translation = translation_of(text.encode(), "program.tl")
+    translation = translate(text.encode(), "program.tl")
     assert isinstance(translation, Module)
     (section,) = original_column(text, "program.tl", translation).sections
     keys = section.lines[3].keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -348,7 +349,17 @@ def test_wrong_functions(build: Callable[..., Any], message: str) -> None:
         tlx.numba.kernel("float32[3]")(build)
 
 
+def test_a_deep_copy_of_a_kernel_is_the_kernel() -> None:
+    def build(_: Graph, x: Value) -> Value:
+        return x + 1
+
+    plus = tlx.numba.kernel("float32[3]")(build)
+    assert copy.deepcopy({"kernel": plus})["kernel"] is plus
+
+
 def test_wrong_settings() -> None:
+    with pytest.raises(tlx.TlxError, match=r"expected a signature such as .*, got 3"):
+        tlx.numba.kernel(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(tlx.TlxError, match="shapes are missing"):
         tlx.numba.kernel(layer_of)  # pyright: ignore[reportArgumentType]
     with pytest.raises(tlx.TlxError, match=r"call the kernel in numba\.prange"):
