@@ -296,7 +296,7 @@ class Value:
 
 
 def splat_value(value: Value) -> float | None:
-    """The number that all elements of a value are; None if that is not known."""
+    """The number that all elements of a value are equal to; None if it is not known."""
     operand = value.buffer.operand
     if value.buffer.count != 1 or small_float_of(value.dtype) is not None:
         return None
