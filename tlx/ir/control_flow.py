@@ -296,6 +296,8 @@ def _loop(flow: ControlFlow, loop: NaturalLoop) -> Loop:
 
 def _latch_test(latch: Block) -> Instruction | None:
     """The comparison of integers that the branch of a latch depends on, if it is in the latch."""
+    if latch.terminator.opcode != "br":  # a switch on an i1 has its blocks in another order
+        return None
     condition = latch.terminator.operands[0]
     return next((i for i in latch.instructions if i.opcode == "icmp" and i.value == condition), None)
 

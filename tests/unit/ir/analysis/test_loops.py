@@ -98,3 +98,13 @@ def test_branches_that_test_no_index(branch: str) -> None:
     """A comparison that the branch does not depend on is no test."""
     loop = _loop("slt i64 %next, 10", branch)
     assert (loop.test, loop.index, loop.bounds) == (None, None, None)
+
+
+def test_switches_that_test_an_index() -> None:
+    """A switch lists its default first, which is where a false condition leads to."""
+    branch = "br i1 %test, label %loop, label %end"
+    text = _LOOP.format(test="slt i64 %next, 10", branch=branch.removeprefix("br i1 "), first="0", added="%i, 1")
+    assert branch in text
+    text = text.replace(branch, "switch i1 %test, label %loop [ i1 true, label %end ]")
+    (loop,) = FunctionLoops(parse_fully(text).functions[0]).loops
+    assert (loop.test, loop.bounds) == (None, None)
