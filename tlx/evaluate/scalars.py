@@ -27,6 +27,7 @@ from tlx.evaluate.values import (
     scalar,
     signed,
     signed_array,
+    smallest_normal,
     to_float,
     to_odd,
     vector,
@@ -213,7 +214,7 @@ def _has_class(value: Array, mask: Array) -> Array:
     bits = value.view(f"u{value.dtype.itemsize}")
     fraction = {2: 9, 4: 22, 8: 51}[value.dtype.itemsize] if value.dtype != BFLOAT16 else 6
     wide = value.astype(np.float64)
-    tiny = float(np.finfo(value.dtype).tiny) if value.dtype != BFLOAT16 else 2.0**-126
+    tiny = smallest_normal(value.dtype)
     nan, negative = np.isnan(wide), np.signbit(wide)
     quiet = ((bits >> fraction) & 1).astype(np.bool_)
     size = np.abs(wide)

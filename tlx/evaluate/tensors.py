@@ -21,7 +21,7 @@ import numpy as np
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.context import Frame, FunctionScope, Step
 from tlx.evaluate.memory import AddressSpace, MemoryRegion
-from tlx.evaluate.values import RuntimeValue, element_dtype, signed
+from tlx.evaluate.values import RuntimeValue, element_dtype, signed, smallest_normal
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
@@ -196,7 +196,7 @@ def _operation(scope: FunctionScope, operation: TensorOp) -> Step:
 
 def _only_normal(results: Array) -> Array:
     """Results that a program promises to be normal: NaN for those that are not, so that none goes unnoticed."""
-    is_kept = np.isfinite(results) & (np.abs(results) >= np.finfo(results.dtype).tiny)
+    is_kept = np.isfinite(results) & (np.abs(results) >= smallest_normal(results.dtype))
     return np.where(is_kept, results, np.asarray(np.nan, results.dtype))
 
 

@@ -67,6 +67,11 @@ def element_dtype(type_: Type) -> DType:
     raise EvaluationError(f"the evaluator has no values of type {type_}")
 
 
+def smallest_normal(dtype: DType) -> float:
+    """The smallest positive normal number of a floating-point type."""
+    return 2.0**-126 if dtype == BFLOAT16 else float(np.finfo(dtype).tiny)
+
+
 def is_native(type_: Type) -> bool:
     """Whether elements of a scalar type have the same bytes in memory as in numpy."""
     return not isinstance(type_, IntType) or type_.bits in (8, 16, 32, 64)

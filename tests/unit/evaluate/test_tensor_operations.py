@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -157,17 +158,20 @@ def test_concat(seed: int) -> None:
     np.testing.assert_array_equal(one, parts[0].data)
 
 
-def test_results_that_a_program_promises_to_be_normal() -> None:
+@pytest.mark.parametrize("element", ["float", "bfloat"])
+def test_results_that_a_program_promises_to_be_normal(element: str) -> None:
     """Where one is not, it is NaN, which nobody takes for right."""
     shape = "<1 x i32> <i32 6>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
     text = f"""define void @f(ptr %x, ptr %y) {{
-  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, {shape}, <1 x i32> zeroinitializer)
-  %r = call <6 x float> @llvm.tensor.exp(token %t), !tlx.normal !{{}}
-  store <6 x float> %r, ptr %y
+  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {shape}, <1 x i32> zeroinitializer)
+  %r = call <6 x {element}> @llvm.tensor.exp(token %t), !tlx.normal !{{}}
+  store <6 x {element}> %r, ptr %y
   ret void
 }}
 """
-    x, y = np.array([0, -87, -88, 89, np.nan, 1], np.float32), np.zeros(6, np.float32)
+    dtype = np.dtype(np.float32 if element == "float" else ml_dtypes.bfloat16)
+    x, y = np.array([0, -87, -88, 89, np.nan, 1], dtype), np.zeros(6, dtype)
     evaluate(parse(text), "f", x, y)
     np.testing.assert_array_equal(np.isnan(y), [False, False, True, True, True, False])
-    np.testing.assert_allclose(y[[0, 1, 5]], np.exp(x[[0, 1, 5]]), rtol=1e-6)
+    exact, bound = np.exp([0.0, -87.0, 1.0]), 1e-6 if element == "float" else 2.0**-8
+    np.testing.assert_allclose(y[[0, 1, 5]].astype(np.float64), exact, rtol=bound)
