@@ -223,21 +223,30 @@ def test_large_blocks_fill_whole_huge_pages() -> None:
 @pytest.mark.parametrize("is_cached", [False, True])
 def test_preparations_of_large_arrays_share_no_memory(tmp_path: Path, *, is_cached: bool) -> None:
     """The memory that the first one takes is allocated when the function is compiled."""
-    text = (
-        'define void @f(ptr noalias %x, ptr noalias "tlx-constant" %w, ptr noalias %y) {\n'
-        f"  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, {shapes_of(1, 1024)}, {NO_PAD})\n"
-        f"  %b = call token @llvm.tensor.load(ptr elementtype(float) %w, {shapes_of(1024, 1100)}, {NO_PAD})\n"
-        "  %m = call <1100 x float> @llvm.tensor.matmul(token %a, token %b)\n"
-        f"  %t = call token @llvm.tensor.typeinfo(<1100 x float> %m, {shapes_of(1, 1100)})\n"
-        f"  call void @llvm.tensor.store(ptr %y, token %t, {NO_PAD})\n  ret void\n}}\n"
-    )
-    function = tlx.compile(text, cache=tmp_path if is_cached else False).f
+    function = tlx.compile(row_by_matrix(1024, 1100), cache=tmp_path if is_cached else False).f
     prepared = [function.prepare(np.full((1024, 1100), factor, np.float32)) for factor in (1, 2)]
     (one,), (two,) = (p.blocks for p in prepared)
     assert not np.shares_memory(one, two)
     for factor, layer in enumerate(prepared, 1):
         layer(np.ones((1, 1024), np.float32), y := np.empty((1, 1100), np.float32))
         np.testing.assert_array_equal(y, factor * 1024)
+
+
+def test_blocks_that_are_larger_than_memory() -> None:
+    """A function can be compiled where there is no memory to prepare its arguments."""
+    assert tlx.compile(row_by_matrix(1 << 24, 1 << 22)).f.prototype.parameters[1].is_constant
+
+
+def row_by_matrix(depth: int, columns: int) -> str:
+    """`y = x @ w` of one row, where w is constant."""
+    return (
+        'define void @f(ptr noalias %x, ptr noalias "tlx-constant" %w, ptr noalias %y) {\n'
+        f"  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, {shapes_of(1, depth)}, {NO_PAD})\n"
+        f"  %b = call token @llvm.tensor.load(ptr elementtype(float) %w, {shapes_of(depth, columns)}, {NO_PAD})\n"
+        f"  %m = call <{columns} x float> @llvm.tensor.matmul(token %a, token %b)\n"
+        f"  %t = call token @llvm.tensor.typeinfo(<{columns} x float> %m, {shapes_of(1, columns)})\n"
+        f"  call void @llvm.tensor.store(ptr %y, token %t, {NO_PAD})\n  ret void\n}}\n"
+    )
 
 
 def shapes_of(rows: int, columns: int) -> str:

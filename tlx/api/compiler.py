@@ -403,6 +403,8 @@ def _lowered_and_compiled(compilation: Compilation) -> _Code:
 def _reserved_blocks(sizes: Mapping[str, tuple[int, ...]], entry: str | None) -> dict[str, BlockMemory]:
     """Memory for the blocks of the entry, whose pages a thread touches while LLVM compiles.
 
+    Nothing is reserved where memory is short: only a preparation needs it.
+
     Args:
         sizes: Bytes of the blocks of each function that has any.
         entry: Name of the entry; None for the only function with blocks.
@@ -410,7 +412,10 @@ def _reserved_blocks(sizes: Mapping[str, tuple[int, ...]], entry: str | None) ->
     names = list(sizes) if entry is None else [entry]
     if len(names) != 1 or names[0] not in sizes:
         return {}
-    memory = BlockMemory(sizes[names[0]])
+    try:
+        memory = BlockMemory(sizes[names[0]])
+    except MemoryError:
+        return {}
     memory.touch()
     return {names[0]: memory}
 
