@@ -3,8 +3,8 @@
     |x| < 1     1 - x T(x²)
     |x| >= 1    exp(-x²) / |x| P(1 / x²), with other coefficients from 2 on; 0 where exp(-x²) is; 2 - that where x < 0
 
-Exact GELU is half a product with `erfc`, and `Graph.erfc` one operation. All operations and constants of
-the expansion are compared; code that differs in any of them is translated as it is written.
+Exact GELU is half a product with `erfc`, which is one operation as `Graph.erfc`. All operations and constants of the
+expansion are compared; code that differs in any of them is translated as it is written.
 """
 
 from __future__ import annotations

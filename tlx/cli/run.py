@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -17,6 +17,7 @@ from tlx.lower.options import Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tlx.api.compiler import FunctionNamespace
     from tlx.api.files import InputFormat
     from tlx.intrinsics.numpy_types import Array
     from tlx.ir.module import Module
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _BFLOAT: Final = ("bfloat16", "bfloat")
 _CACHE_HELP: Final = "Load the code that an earlier run compiled, from DIR or the user's cache; see 'tlx cache'."
 _EMULATOR_HELP: Final = "Run code for another machine under its emulator, such as 'qemu-ppc64le -cpu power10'."
+_REMEDY: Final = "name the function to call with --function="
+_F = TypeVar("_F")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ def _emulated(
     from tlx.api.emulation import compile_emulated
 
     target = "generic" if target == "native" else target
-    return compile_emulated(module, target, emulator, entry=name, opt_level=level, options=options).entry
+    return _entry(compile_emulated(module, target, emulator, entry=name, opt_level=level, options=options), name)
 
 
 def _compiled(
@@ -179,7 +182,16 @@ def _compiled(
     if options.triple:
         raise UsageError(f"--mtriple={options.triple}: run code for other machines with --emulator=")
     compiled = compiler.compile(module, target, entry=name, opt_level=level, options=options, cache=cache)
-    return compiled.entry.call_prepared
+    return _entry(compiled, name).call_prepared
+
+
+def _entry(compiled: FunctionNamespace[_F], name: str | None) -> _F:
+    """The function that is named, or the only one."""
+    from tlx.api.lowering import choose_function
+
+    if name is None and len(functions := list(compiled)) > 1:
+        choose_function(functions, None, _REMEDY)
+    return compiled.entry
 
 
 def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
@@ -191,7 +203,7 @@ def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
     machine = Machine(raise_front_ends(module))
     if name is None:
         defined = [f.name for f in parse_fully(str(module)).functions]
-        name = choose_function(defined, None, "name the function to call with --function=")
+        name = choose_function(defined, None, _REMEDY)
     return partial(machine.call, name)
 
 

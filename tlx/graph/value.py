@@ -10,7 +10,8 @@ import numpy as np
 
 from tlx.graph.view import View
 from tlx.intrinsics.numpy_types import small_float_of
-from tlx.ir.values import ConstFloat, ConstInt
+from tlx.ir.types import bits_of
+from tlx.ir.values import ConstFloat, ConstInt, as_signed
 
 if TYPE_CHECKING:
     from tlx.ir import values as ir
@@ -301,5 +302,6 @@ def splat_value(value: Value) -> float | None:
     if value.buffer.count != 1 or small_float_of(value.dtype) is not None:
         return None
     if isinstance(operand, ConstInt):
-        return operand.unsigned if value.dtype.kind in "bu" else operand.value
+        # A bitcast may have changed the sign.
+        return operand.unsigned if value.dtype.kind in "bu" else as_signed(operand.value, bits_of(operand.type))
     return operand.value if isinstance(operand, ConstFloat) else None

@@ -146,8 +146,8 @@ def non_zero(t: Tensors, node: OnnxNode, x: Tensor) -> Tensor:
 
 @operator("Unique", note="of a known tensor")
 def unique(t: Tensors, node: OnnxNode, x: Tensor) -> tuple[Tensor, ...]:
-    """The different elements, or slices; where each is first; which of them each element is; and how often it is."""
-    known = t.required_constant(x, "the tensor, whose different elements decide the shape of the result,")
+    """The distinct elements or slices, where each occurs first, their index for each element, and their counts."""
+    known = t.required_constant(x, "the tensor, whose distinct elements decide the shape of the result,")
     axis = None if node.get("axis") is None else t.axis(node.integer("axis", 0), known.ndim)
     values, first, inverse, counts = np.unique(
         known, return_index=True, return_inverse=True, return_counts=True, axis=axis
@@ -161,14 +161,16 @@ def unique(t: Tensors, node: OnnxNode, x: Tensor) -> tuple[Tensor, ...]:
 
 @operator("TensorScatter")
 def tensor_scatter(t: Tensors, node: OnnxNode, x: Tensor, updates: Tensor, places: Tensor | None = None) -> Tensor:
-    """A copy whose slices from a place on, another one for each sample, are replaced: a cache of keys or values."""
+    """A copy with slices replaced from a position on, one per sample: updates a cache of keys or values."""
     axis, mode = t.axis(node.integer("axis", -2), len(x.shape)), node.text("mode", "linear")
     samples, length = x.shape[0], updates.shape[axis] if len(updates.shape) == len(x.shape) else 0
     fits = updates.shape == tuple(length if d == axis else e for d, e in enumerate(x.shape)) and length <= x.shape[axis]
-    if not axis or not fits or (places is not None and places.shape != (samples,)):
+    if not axis:
+        raise node.error("axis 0 is that of the samples, which have a position each: choose another one")
+    if not fits or (places is not None and places.shape != (samples,)):
         t.fail(f"updates {updates.shape} along dimension {axis} do not fit shape {x.shape}")
     if mode not in ("linear", "circular"):
-        raise node.error(f"mode {mode!r} is neither linear nor circular")
+        raise node.error(f"mode {mode!r} is not one of linear, circular")
     if not math.prod(updates.shape):
         return x
     first = np.zeros(samples, np.int64) if places is None else t.convert(places, np.int64)

@@ -196,11 +196,13 @@ def matmul_n_bits(
     groups: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """A product with a matrix of integers of few bits, (N, blocks of K, bytes), with a scale for each block."""
+    """A product with a matrix of packed 2-, 4- or 8-bit integers, (N, blocks of K, bytes), with a scale per block."""
     depth, columns, bits = node.integer("K", 0), node.integer("N", 0), node.integer("bits", 4)
     size = node.integer("block_size", 0)
-    if bits not in (2, 4, 8) or min(depth, columns, size) < 1:
-        raise node.error(f"bits {bits}, K {depth}, N {columns} and block_size {size} are not supported")
+    if bits not in (2, 4, 8):
+        raise node.error(f"{bits} bits are not supported: expected 2, 4 or 8")
+    if min(depth, columns, size) < 1:
+        raise node.error(f"K {depth}, N {columns} and block_size {size} must be positive")
     blocks = -(-depth // size)
     if math.prod(w.shape) != columns * blocks * (size * bits // 8) or math.prod(scale.shape) != columns * blocks:
         t.fail(f"weights {w.shape} and scales {scale.shape} do not fit {columns} columns of {blocks} blocks")
@@ -211,7 +213,7 @@ def matmul_n_bits(
         points = _unpacked(points, bits, (columns, blocks)) if points.dtype == _UNSIGNED else points
     block = np.arange(depth) // size
     if groups is not None and not np.array_equal(t.required_constant(groups, "g_idx").reshape(-1)[:depth], block):
-        raise node.error("g_idx in another order than that of the rows is not supported")
+        raise node.error("g_idx that reorders the rows is not supported: sort the rows by block")
     scales, points = (
         v.reshape(columns, blocks)[:, block].astype(np.float32)
         for v in (t.required_constant(scale, "the scales"), points)
@@ -222,7 +224,7 @@ def matmul_n_bits(
 
 
 def _unpacked(packed: Array, bits: int, shape: tuple[int, int]) -> Array:
-    """Rows of integers without sign, the first of which is in the low bits of a byte; each row begins with a byte."""
+    """Rows of unsigned integers, the first one in the low bits of a byte; each row begins at a byte."""
     rows = packed.reshape(shape[0], -1)
     apart = rows[:, :, None] >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)
     return apart.reshape(shape[0], -1)[:, : shape[1]].astype(np.float32)

@@ -263,6 +263,15 @@ def test_constants_are_computed_like_variables(dtype: np.dtype[Any]) -> None:
         assert got == [of_all[place].item() for of_all in expected]
 
 
+def test_a_constant_with_another_sign() -> None:
+    graph = Graph()
+    graph.output(graph.convert(graph.bitcast(graph.full((2,), 200, "uint8"), "int8"), "int32"))
+    graph.output(graph.convert(graph.bitcast(graph.full((2,), -1, "int8"), "uint8"), "float32"))
+    signed, unsigned = graph.evaluate()
+    np.testing.assert_array_equal(signed, [-56, -56])
+    np.testing.assert_array_equal(unsigned, [255, 255])
+
+
 def test_a_constant_condition_selects_a_view() -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     check(lambda g, a: g.where(g.full((), True, "bool"), a[0], 1.0), lambda a: a[0], x)

@@ -634,3 +634,17 @@ def test_wrong_operands(
 ) -> None:
     with pytest.raises(tlx.TlxError, match=message):
         InferenceSession(model(operator, inputs, 18, constants, **attributes)).run(None, inputs)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"axis": 0}, "axis 0 is that of the samples"),
+        ({"axis": 2}, r"updates \(2, 2, 2\) along dimension 2 do not fit shape \(2, 4, 2\)"),
+        ({"axis": 1, "mode": "square"}, "mode 'square' is not one of linear, circular"),
+    ],
+)
+def test_wrong_updates_of_a_cache(attributes: dict[str, Any], message: str) -> None:
+    inputs = {"x": np.zeros((2, 4, 2), np.float32), "u": np.zeros((2, 2, 2), np.float32)}
+    with pytest.raises(tlx.TlxError, match=message):
+        InferenceSession(model("TensorScatter", inputs, 24, {}, **attributes))

@@ -75,7 +75,7 @@ def test_the_expansion_of_erfc_is_recognised() -> None:
 
 
 def test_erfc_of_bfloats_is_computed_for_bfloats() -> None:
-    """JAX converts to float and back, for which a smaller accuracy is enough."""
+    """JAX converts to float and back, for which a lower accuracy is enough."""
     x = X.astype(ml_dtypes.bfloat16)
     text = tlx.jax.jit(partial(jax.nn.gelu, approximate=False)).lower(x)
     assert len(re.findall(r"= call <6 x float> @llvm.tensor.erfc\S*\(token \S+\), !tlx.short", text)) == 1
