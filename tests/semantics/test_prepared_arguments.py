@@ -19,6 +19,7 @@ from tlx.fuzz.check import GuardedArray
 from tlx.graph import Graph
 from tlx.ir.parser.module import parse
 from tlx.ir.prepared import block_sizes
+from tlx.ir.transform import collect_constructors
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.loader import LoadedObject
 from tlx.lower.knobs import FixedKnobs, Knobs
@@ -282,9 +283,12 @@ def test_blocks_between_guard_pages(kind: str, *, at_end: bool) -> None:
     target = "native"
     for seed in range(3):
         product = Product(kind, 100 + seed)
-        text = str(lower(parse(product.text), target, options=options_of(1, target)))
-        (size,) = block_sizes(parse(text))["f"]
-        library = LoadedObject(emit_code(text, "obj", 2), ["f", "f.prepare"])
+        lowered = str(lower(parse(product.text), target, options=options_of(1, target)))
+        (size,) = block_sizes(parse(lowered))["f"]
+        text = collect_constructors(lowered, "start")  # one of them requests the use of tiles
+        library = LoadedObject(
+            emit_code(text, "obj", 2), ["f", "f.prepare"], start="start" if text != lowered else None
+        )
         x, w, block, *results = (
             GuardedArray(array, at_end=at_end)
             for array in (*product.arrays, np.zeros(size, np.uint8), *(r.reshape(-1) for r in product.results()))

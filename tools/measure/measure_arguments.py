@@ -109,7 +109,7 @@ class Numbers:
 
     def between(self, start: float, stop: float) -> Array:
         """Numbers distributed evenly."""
-        return self.random.uniform(start, stop, SIZE).astype(self.kind)
+        return self.random.uniform(min(start, stop), max(start, stop), SIZE).astype(self.kind)
 
     def mixed(self, share: float, numbers: Array, others: Array) -> Array:
         """An array with a share of some numbers, and others."""
@@ -141,10 +141,16 @@ def quotients(n: Numbers) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def exponents(n: Numbers, scale: float) -> dict[str, tuple[Array, Array]]:
-    """Arguments of exponential functions, ordinary ones first: results are powers of e or 2, of which scale is ln."""
-    normal, end = n.least * np.log(2) / scale, (n.least - n.fraction) * np.log(2) / scale
-    subnormal, ordinary = n.between(end + 1, normal - 1), n.between(-1, 1)
+def exponents(n: Numbers, normal: float, end: float) -> dict[str, tuple[Array, Array]]:
+    """Arguments of a function that tends to zero, ordinary ones first.
+
+    Args:
+        n: The numbers.
+        normal: The argument of the least normal result.
+        end: That of the least subnormal result.
+    """
+    margin = (end - normal) / 16
+    subnormal, ordinary = n.between(normal + margin, end - margin), n.between(-1, 1)
     zero, overflow = n.between(1.5 * end, 1.2 * end), n.between(-1.2 * normal, -1.5 * normal)
     arguments = {
         "ordinary": ordinary,
@@ -181,7 +187,21 @@ def arguments_of(name: str, n: Numbers) -> dict[str, tuple[Array, Array]]:
     """Arguments of a function, or of division."""
     if name == "fdiv":
         return quotients(n)
-    return positive(n) if name.startswith("log") else exponents(n, np.log(2) if name == "exp2" else 1.0)
+    if name.startswith("log"):
+        return positive(n)
+    powers = n.least, n.least - n.fraction
+    if name == "erfc":
+        return exponents(n, *map(argument_of_erfc, powers))
+    return exponents(n, *(power if name == "exp2" else power * math.log(2) for power in powers))
+
+
+def argument_of_erfc(power: float) -> float:
+    """The x whose erfc is that power of two, by bisection."""
+    low, high = 0.0, 30.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.erfc(middle) > 2.0**power else (low, middle)
+    return low
 
 
 def check(name: str, n: Numbers, x: Array, y: Array, result: Array) -> None:
