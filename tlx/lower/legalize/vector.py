@@ -382,7 +382,7 @@ class VectorLegalizer(TileValues):
         return Registers(element, rows, cols, 2 * lanes, pairs)
 
     def _powers_only_rounded(self) -> dict[str, TensorOp]:
-        """Calls of `exp` whose accuracy says so, and whose only use is a rounding of pairs, by its result."""
+        """Calls of `exp` of numbers that are not above 0 whose only use rounds pairs to bfloat, by the use's result."""
         found: dict[str, TensorOp] = {}
         powers = [op for op in self.tensors.ops if op.intrinsic.name == "exp" and _is_short_and_nonpositive(op)]
         if not powers or self.target.instructions.functions is None:

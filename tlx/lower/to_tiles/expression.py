@@ -330,7 +330,8 @@ class Expression:
     def _cost(self, node: Node, target: Target) -> int:
         if isinstance(node, UnaryNode):
             if node.name == "erfc":
-                return _SHORT_ERFC_COST if node.accuracy.short else _ERFC_COST
+                is_short = node.accuracy.short and node.accuracy.no_subnormals
+                return _SHORT_ERFC_COST if is_short else _ERFC_COST
             return _MATH_COST if node.name in MATH_INTRINSICS else 1
         if not isinstance(node, InstructionNode):
             return 0

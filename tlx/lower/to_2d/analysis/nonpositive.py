@@ -6,7 +6,8 @@
     %e = exp(typeinfo(%d)), !tlx.nonpositive !{}
 
 The largest element of a row is in it, so that no difference is positive, rounded or not; those with NaN, or of equal
-infinities, are NaN.
+infinities, are NaN. A product that is fused into the difference (`contract`) is not rounded, so the difference may be
+above 0 by the rounding error of the maximum. The code for marked calls is right there, too, up to e^81.
 """
 
 from __future__ import annotations
