@@ -154,10 +154,9 @@ class LaneArithmetic:
 
         With y near 1 / d to 2^-14, q = n y is corrected by its remainder: q + (n - q d) y is off by 2^-28 of itself.
         """
-        instructions = self.float_instructions or self.estimates
-        if instructions is None or not self.single:
+        if self.float_instructions is None or not self.single:
             return self.div(lhs, rhs)
-        inverse = instructions.reciprocal(self.b, rhs)
+        inverse = self.float_instructions.reciprocal(self.b, rhs)
         quotient = self.mul(lhs, inverse)
         remainder = self.multiply_add(self.negative(quotient), rhs, lhs)
         return self.multiply_add(remainder, inverse, quotient)
