@@ -254,16 +254,14 @@ class GraphBase:
         if memory is None or not buffer.is_overwritten:
             yield
             return
-        after, block, index = memory.writes[buffer.version], b.block, b.index
+        after = memory.writes[buffer.version]
         if isinstance(after, Block):
-            b.block, b.index = after, 0
+            block, index = after, 0
         else:
-            b.block = next(block for block in b.function.blocks if any(i is after for i in block.instructions))
-            b.index = next(k for k, i in enumerate(b.block.instructions) if i is after) + 1
-        start, inserted_in = b.index, b.block
-        yield
-        count = b.index - start
-        b.block, b.index = block, index + (count if block is inserted_in else 0)
+            block = next(block for block in b.function.blocks if any(i is after for i in block.instructions))
+            index = next(k for k, i in enumerate(block.instructions) if i is after) + 1
+        with b.inserting_at(block, index):
+            yield
 
     def _preceding(self) -> Instruction | Block:
         """The instruction right before the insertion point, or the block that the point begins."""

@@ -320,10 +320,8 @@ class Indexing(Reductions):
             b.tensor_store(pointer, self._token(self._dense(x))[0])
             return
         memory.region = _FINAL
-        block, index, entry = b.block, b.index, b.function.entry
-        b.block, b.index = entry, 0
-        self._replace_buffer(buffer.pointer, pointer, type_)
-        b.block, b.index = block, index + (block is entry)
+        with b.inserting_at(b.function.entry, 0):
+            self._replace_buffer(buffer.pointer, pointer, type_)
 
     def _materialized(self, x: Value) -> Value:
         """The value in memory that still holds it: itself, or a buffer with its elements."""
@@ -344,14 +342,14 @@ class Indexing(Reductions):
             if block is b.block:
                 return None
             is_ended = bool(block.instructions) and block.terminator.is_terminator
-            here, known = (b.block, b.index), (self._tokens, self._vectors)
-            b.block, b.index = block, len(block.instructions) - is_ended
-            self._tokens, self._vectors = {}, {}  # those of later blocks are not available there
-            stored = self._copy(x)
+            known = self._tokens, self._vectors
+            with b.inserting_at(block, len(block.instructions) - is_ended):
+                self._tokens, self._vectors = {}, {}  # those of later blocks are not available there
+                stored = self._copy(x)
+            self._tokens, self._vectors = known
             assert stored.buffer.memory is not None
             stored.buffer.memory.region = _FINAL
             self._hoists[key] = stored
-            (b.block, b.index), (self._tokens, self._vectors) = here, known
         return self._hoists[key]
 
     def _is_writable(self, x: Value, region: int) -> bool:

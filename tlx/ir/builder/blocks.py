@@ -88,16 +88,9 @@ class Builder(ValueBuilder):
 
     def alloca(self, type_: Type, name: str = "", align: int = 64) -> Local:
         """Stack memory, allocated at the start of the entry block."""
-        saved = self.block, self.index
-        entry = self.function.entry
-        at_entry = self.block is entry
-        self.block, self.index = entry, 0
         body = f"alloca {type_}, align {align}"
-        result = self.emit("alloca", self.pointer(type_), [], body, name, source_type=type_).value
-        self.block, self.index = saved
-        if at_entry:
-            self.index += 1
-        return result
+        with self.inserting_at(self.function.entry, 0):
+            return self.emit("alloca", self.pointer(type_), [], body, name, source_type=type_).value
 
     def load(self, type_: Type, pointer: Value, align: int, name: str = "") -> Local:
         """An ordinary load."""
@@ -231,6 +224,15 @@ class Builder(ValueBuilder):
     def at_end(self, block: Block) -> None:
         """Move the insertion point to the end of a block."""
         self.block, self.index = block, len(block.instructions)
+
+    @contextmanager
+    def inserting_at(self, block: Block, index: int) -> Generator[None]:
+        """Insert elsewhere, in one block; afterwards, the insertion point is before the same instruction as it was."""
+        saved_block, saved_index = self.block, self.index
+        self.block, self.index = block, index
+        yield
+        moved_by = self.index - index if block is saved_block and index <= saved_index else 0
+        self.block, self.index = saved_block, saved_index + moved_by
 
     @contextmanager
     def if_block(self, condition: Value, name: str) -> Generator[None]:

@@ -115,13 +115,8 @@ def _remembered(case: DivisionCase) -> Value:
 def _zero_cell(b: Builder) -> Value:
     """A variable of the function, zero at first."""
     cell = b.alloca(I32, "case", 4)
-    entry, saved = b.function.entry, (b.block, b.index)
-    b.block, b.index = entry, 1
-    b.store(const_int(I32, 0), cell, 4)
-    inserted = b.index - 1
-    b.block, b.index = saved
-    if b.block is entry:
-        b.index += inserted
+    with b.inserting_at(b.function.entry, 1):
+        b.store(const_int(I32, 0), cell, 4)
     return cell
 
 
