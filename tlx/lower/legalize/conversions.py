@@ -19,6 +19,7 @@ as extending and joining halves of a register.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from functools import partial
 from typing import Final
 
@@ -394,14 +395,26 @@ def works_on_float_pairs(vector_bytes: int, element: Type, sources: Sequence[Typ
     return is_large and element == BFLOAT and all(s == BFLOAT for s in sources)
 
 
+class BfloatRounding(Enum):
+    """How floats become bfloats.
+
+    Attributes:
+        TRUNCATE: The lower half is dropped, which changes nothing where the number is a bfloat.
+        HALF_UP: By half an ulp that is added: right where no number is in the middle between two bfloats.
+        HALF_TO_EVEN: As `fptrunc` rounds.
+    """
+
+    TRUNCATE = auto()
+    HALF_UP = auto()
+    HALF_TO_EVEN = auto()
+
+
 def in_float_pairs(
     b: Builder,
     target: Target,
     registers: Sequence[Value],
     compute: Callable[[Sequence[Value]], Value],
-    *,
-    exact: bool = False,
-    may_tie: bool = True,
+    rounding: BfloatRounding = BfloatRounding.HALF_TO_EVEN,
 ) -> Value:
     """Emit an operation on registers of bfloat, computed in float on even and odd elements.
 
@@ -410,29 +423,27 @@ def in_float_pairs(
         target: The machine.
         registers: The operands.
         compute: Emits the operation on registers of half as many floats.
-        exact: Whether the results are exact in bfloat, and need no rounding.
-        may_tie: Whether a result may be in the middle between two bfloats.
+        rounding: How the results are rounded.
     """
     operands = [even_and_odd(b, register) for register in registers]
     halves = [[pair[i] for pair in operands] for i in range(2)]
     even, odd = emit_interleaved(b, [partial(compute, half) for half in halves])
-    return joined_floats(b, target, even, odd, exact=exact, may_tie=may_tie)
+    return joined_floats(b, target, even, odd, rounding)
 
 
-def joined_floats(
-    b: Builder, target: Target, even: Value, odd: Value, *, exact: bool = False, may_tie: bool = True
-) -> Value:
-    """A register of bfloat from its even and its odd elements as float; flags as for `in_float_pairs`."""
+def joined_floats(b: Builder, target: Target, even: Value, odd: Value, rounding: BfloatRounding) -> Value:
+    """A register of bfloat from its even and its odd elements as float."""
     even, odd = _words(b, even), _words(b, odd)
-    if not exact and target.full_nan:
+    if rounding is not BfloatRounding.TRUNCATE and target.full_nan:
         even, odd = (_with_short_nan(b, word) for word in (even, odd))
-    if not exact and may_tie:
+    if rounding is BfloatRounding.HALF_UP:
+        even, odd = (b.binary("add", word, splat_like(word, _HALF_ULP)) for word in (even, odd))
+    if rounding is BfloatRounding.HALF_TO_EVEN:
         even, upper = _rounded_words(b, target.instructions, even), _rounded_upper(b, target, odd)
     else:
-        even, odd = (word if exact else b.binary("add", word, splat_like(word, _HALF_ULP)) for word in (even, odd))
         upper = b.binary("and", odd, splat_like(odd, _UPPER))
     lower = b.binary("lshr", even, splat_like(even, 16))
-    if not exact and not may_tie:
+    if rounding is BfloatRounding.HALF_UP:
         lower = opaque_register(b, lower, target)  # LLVM would make a shuffle of both: see `_rounded_upper`
     return b.cast("bitcast", b.binary("or", upper, lower), VectorType(2 * _count(upper), I16))
 

@@ -38,6 +38,7 @@ from tlx.ir.values import Aggregate, ConstFloat, ConstInt, Keyword, Local, Value
 from tlx.lower.legalize.conversions import (
     ROUNDINGS,
     SATURATING,
+    BfloatRounding,
     as_bits,
     compare,
     convert_register,
@@ -221,7 +222,7 @@ def _exp_of_bfloats(b: Builder, target: Target, instructions: FloatInstructions,
     def raised(operands: Sequence[Value]) -> Value:
         return raised_exp(lanes_of(b, target, operands[0], FLOAT), instructions, operands[0])
 
-    return lowered_bfloats(b, in_float_pairs(b, target, [register], raised, may_tie=False))
+    return lowered_bfloats(b, in_float_pairs(b, target, [register], raised, BfloatRounding.HALF_UP))
 
 
 def emit_unary(
@@ -268,9 +269,10 @@ def _as_float(
     """The operation in float, with bfloat and half operands extended and the result rounded."""
     if works_on_float_pairs(target.vector_bytes, element, sources, registers[0]):
         types = [FLOAT] * len(registers)
-        exact = operation.callee in _ROUNDINGS or operation.callee in _EXTREMES
+        is_exact = operation.callee in _ROUNDINGS or operation.callee in _EXTREMES
+        rounding = BfloatRounding.TRUNCATE if is_exact else BfloatRounding.HALF_TO_EVEN
         return in_float_pairs(
-            b, target, registers, lambda x: emit_elementwise(b, target, operation, FLOAT, types, x), exact=exact
+            b, target, registers, lambda x: emit_elementwise(b, target, operation, FLOAT, types, x), rounding
         )
     wide = [
         convert_register(b, target, "fpext", r, s, FLOAT) if s in _NARROW else r

@@ -58,6 +58,7 @@ from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Keyword, Local, Value, const_ints, zero
 from tlx.lower.legalize.conversions import (
+    BfloatRounding,
     convert_register,
     even_and_odd,
     in_float_pairs,
@@ -156,13 +157,10 @@ def _emit_once_for_row(b: Builder, splat: Value, emit: Callable[[], Result]) -> 
     block, index = next(places, (b.block, b.index))
     if block is b.block:
         return emit()
-    saved = b.block, b.index
-    b.block, b.index = block, index + 1
-    while b.index < len(block.instructions) and block.instructions[b.index].opcode == "phi":
-        b.index += 1
-    result = emit()
-    b.block, b.index = saved
-    return result
+    following = range(index + 1, len(block.instructions))
+    after_phis = next((i for i in following if block.instructions[i].opcode != "phi"), len(block.instructions))
+    with b.inserting_at(block, after_phis):
+        return emit()
 
 
 def _quotient(lanes: LaneArithmetic, numerator: Value, divisor: Value, inverse: Value) -> Value:
@@ -273,9 +271,10 @@ def _compared(lanes: LaneArithmetic, predicate: str, number: Value, other: float
 
 
 def _bfloat_quotients(b: Builder, target: Target, numerators: Sequence[Value], inverse: Value) -> list[Value]:
-    return [
-        in_float_pairs(b, target, [n], lambda x: b.binary("fmul", x[0], inverse), may_tie=False) for n in numerators
-    ]
+    def quotient(operands: Sequence[Value]) -> Value:
+        return b.binary("fmul", operands[0], inverse)
+
+    return [in_float_pairs(b, target, [n], quotient, BfloatRounding.HALF_UP) for n in numerators]
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,18 +402,18 @@ def _bfloat_operands(
             return [half for register in registers for half in even_and_odd(b, register)]
         return [convert_register(b, target, "fpext", register, BFLOAT, FLOAT) for register in registers]
 
-    def joined(registers: Sequence[Value], *, exact: bool) -> list[Value]:
+    def joined(registers: Sequence[Value], rounding: BfloatRounding) -> list[Value]:
         halves = zip(registers[::2], registers[1::2], strict=True)
-        return [joined_floats(b, target, even, odd, exact=exact) for even, odd in halves]
+        return [joined_floats(b, target, even, odd, rounding) for even, odd in halves]
 
     def rounded(registers: Sequence[Value]) -> list[Value]:
         if are_pairs:
-            return joined(registers, exact=False)
+            return joined(registers, BfloatRounding.HALF_TO_EVEN)
         return [convert_register(b, target, "fptrunc", register, FLOAT, BFLOAT) for register in registers]
 
     def truncated(registers: Sequence[Value]) -> list[Value]:
         if are_pairs:
-            return joined(registers, exact=True)
+            return joined(registers, BfloatRounding.TRUNCATE)
         upper = [floats.integer_op("lshr", floats.bits(register), 16) for register in registers]
         return [b.cast("trunc", word, VectorType(type_.count, I16)) for word in upper]
 
@@ -498,7 +497,7 @@ def products_with_subnormals(
     for pair in zip(factors, numbers, strict=True):
         halves = [even_and_odd(b, register) for register in pair]
         even, odd = multiplied(FLOAT, list(zip(*halves, strict=True)))
-        results.append(joined_floats(b, target, even, odd))
+        results.append(joined_floats(b, target, even, odd, BfloatRounding.HALF_TO_EVEN))
     return results
 
 

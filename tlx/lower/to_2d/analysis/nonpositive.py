@@ -48,7 +48,7 @@ def _is_maximum(tensors: FunctionTensors, x: Value, maxima: Value) -> bool:
     if maximum is None or maximum.intrinsic.name != "reduce.max":
         return False
     operand, repeated = maximum.tensors[0], broadcast.tensors[0].type
-    if not (_is_of(tensors, operand, x) and _is_plain(operand.type) and _is_plain(repeated)):
+    if not (_is_of(tensors, operand, x) and all(t.is_row_major and not t.is_padded for t in (operand.type, repeated))):
         return False
     columns = _reduced_columns(operand.type, maximum.dims[0])
     return columns is not None and columns == _repeated_columns(repeated, *broadcast.dims)
@@ -60,11 +60,6 @@ def _is_of(tensors: FunctionTensors, tensor: Tensor, x: Value) -> bool:
         return str(tensor.source) == str(x)
     vector = tensors.definition_of(x)
     return vector is not None and vector.intrinsic.name == "tovector" and vector.tensors[0] is tensor
-
-
-def _is_plain(type_: TensorType) -> bool:
-    """Whether the elements are in the order of the logical dimensions, without padding."""
-    return not type_.is_padded and list(type_.layout) == sorted(type_.layout)
 
 
 def _reduced_columns(type_: TensorType, window: tuple[int, ...]) -> int | None:
