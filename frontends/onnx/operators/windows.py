@@ -63,11 +63,16 @@ def conv(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None =
     return biased(t, convolved(t, node, t.rounded(x), t.rounded(w), x.dtype), bias)
 
 
+def _spatial_rank(t: Tensors, x: Tensor, w: Tensor) -> int:
+    """The number of spatial dimensions of an input and its kernel."""
+    if len(x.shape) < 3 or len(w.shape) != len(x.shape):
+        t.fail(f"input {x.shape} and kernel {w.shape} must have the same rank, at least 3")
+    return len(x.shape) - 2
+
+
 def convolved(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, dtype: np.dtype[np.generic]) -> Tensor:
     """The convolution without its bias, with sums of some type."""
-    rank = len(x.shape) - 2
-    if rank < 1 or len(w.shape) != len(x.shape):
-        t.fail(f"input {x.shape} and kernel {w.shape} must have the same rank, at least 3")
+    rank = _spatial_rank(t, x, w)
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
     padding = borders(node, x.shape[2:], reach, strides)
@@ -88,9 +93,7 @@ def _check_output(t: Tensors, extents: Sequence[int], reach: Sequence[int], padd
 @operator("ConvTranspose")
 def conv_transpose(t: Tensors, node: OnnxNode, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """The transpose of a convolution: a convolution of a dilated input with the kernel reversed."""
-    rank = len(x.shape) - 2
-    if rank < 1 or len(w.shape) != len(x.shape):
-        t.fail(f"input {x.shape} and kernel {w.shape} must have the same rank, at least 3")
+    rank = _spatial_rank(t, x, w)
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
     extra = spatial(node, "output_padding", rank, 0)
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
